@@ -65,7 +65,7 @@ def _docstring(text: str) -> Iterator[str]:
 def _type(cls: type[Transform], field: dataclasses.Field[Any]) -> str:
     argument = of_constant(cls, field.name) if field.name in cls._arguments else None
     if isinstance(argument, Range):
-        return "int" if argument.is_whole else "float"
+        return "int" if argument.is_integer else "float"
     return str(field.type)
 
 

@@ -86,7 +86,7 @@ def test_a_search_ends_by_comparing_its_result(
     assert len((out / "comparison.jsonl").read_text().splitlines()) == 9  # after the settings
     assert json.loads((out / "comparison.json").read_text())["is_complete"]
     schedule: Any = vg.load_policy(out / "schedule.json")
-    assert schedule.resolved.is_whole
+    assert schedule.resolved.has_base_augment
     space = schedule.resolved.to_dict()["space"]
     assert (space["crop"], space["flip"], space.get("cutout")) == (0.125, True, None)
     assert search(stripes, out, "--repeats", 2, "--epochs", 2, "--json") == 0

@@ -111,8 +111,8 @@ def test_bases_and_later_annotations_and_what_cannot_be_read() -> None:
         p: float = 1.0  # as its base says
         strength: Annotated[Number, MagnitudeRange(0.0, 2.0)] = 1.0  # type: ignore[assignment]
 
-    assert (Base._magnitude_name, Base._magnitude_range.is_whole, Base._magnitude_range.high) == ("strength", True, 4)
-    assert (Derived._magnitude_name, Derived._magnitude_range.is_whole, Derived._magnitude_range.high) == (
+    assert (Base._magnitude_name, Base._magnitude_range.is_integer, Base._magnitude_range.high) == ("strength", True, 4)
+    assert (Derived._magnitude_name, Derived._magnitude_range.is_integer, Derived._magnitude_range.high) == (
         "strength",
         False,
         2.0,

@@ -14,7 +14,7 @@ from variegate.executors.runners import devices
 from variegate.executors.runners import runner as runners
 from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.grouping import make_room
+from variegate.executors.runners.grouping import allocate_outputs
 from variegate.executors.runners.host import HostBatch, HostRunner, decoded, each_tensor, widened
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -40,7 +40,7 @@ class OracleRunner(HostRunner):
     def _run(self, program: Program, images: list[UInt8Array]) -> Any:
         results = oracle.run(program, images)
         if program.grouping is not None:
-            room, blocks = make_room(
+            room, blocks = allocate_outputs(
                 program, program.grouping, lambda shape: np.empty(shape, results[0].dtype if results else np.uint8)
             )
             for memory, outputs in blocks:

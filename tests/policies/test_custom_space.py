@@ -16,10 +16,10 @@ from variegate.errors import PolicyError
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.magnitude import MagnitudeOp
 from variegate.policies import PBA, Schedule, Segment, save_policy
+from variegate.policies.base_augment import has_base_augment
 from variegate.policies.custom_space import CustomSpace
 from variegate.policies.schedule import Tuple3
 from variegate.policies.spaces import space
-from variegate.policies.whole import is_whole
 
 IDS = np.arange(400)
 IMAGES = np.random.default_rng(0).integers(0, 256, (len(IDS), 16, 16, 3)).astype(np.uint8)
@@ -168,8 +168,8 @@ def test_a_policy_has_each_step_around_once_and_known_operations() -> None:
 def test_steps_around_come_in_their_order_and_as_often_as_said() -> None:
     chosen = CustomSpace("pba-relative", ("Invert",), crop=0.25, flip=True, cutout=0.75)
     every = policy(chosen, ("Invert", 1.0, 0), ("Crop", 1.0, 9), ("Flip", 1.0, 0), ("Cutout", 1.0, 6))
-    assert is_whole(every)
-    assert is_whole(T.Compose([T.Resize(8), every]))
+    assert has_base_augment(every)
+    assert has_base_augment(T.Compose([T.Resize(8), every]))
     augmenter = vg.Augmenter(every, "cpu", seed=1)
     orders = {
         tuple(line.split()[0] for line in augmenter.explain(id=i, size=(16, 16)).splitlines()[2:6]) for i in range(40)
@@ -203,7 +203,7 @@ def test_steps_around_change_no_other_draw() -> None:
     named = PBA(Schedule((Segment(1, drawn),), "pba-relative"))
     assert np.array_equal(augmented(alone), augmented(around))
     assert np.array_equal(augmented(alone), augmented(named))
-    assert not is_whole(named)
+    assert not has_base_augment(named)
 
 
 def test_what_a_whole_schedule_cannot_be() -> None:

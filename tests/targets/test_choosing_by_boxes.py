@@ -28,8 +28,8 @@ def crops_of(transform: T.Transform, count: int, boxes: Any = BOXES) -> tuple[np
     augmenter = vg.Augmenter(transform, seed=5)
     program = augmenter.program([(HEIGHT, WIDTH)] * count, range(count), boxes=[boxes] * count)
     whole = np.array([0, 0, HEIGHT, WIDTH])
-    assert program.dropped is not None
-    return np.where(program.length[:, None] > 0, program.args[:, 0, :4], whole), ~program.dropped
+    assert program.dropped_boxes is not None
+    return np.where(program.length[:, None] > 0, program.args[:, 0, :4], whole), ~program.dropped_boxes
 
 
 def ssd_crop(sample_id: int, trials: int) -> tuple[list[int], list[bool]]:

@@ -49,13 +49,15 @@ class Clips:
 
     def with_dropped(self, program: Program, frames: Sequence[OfImage]) -> Program:
         """Split the boxes that a clip's program drops into boxes of its frames."""
-        if program.dropped is None:
+        if program.dropped_boxes is None:
             return program
         counts = np.array([0 if of.corners is None else len(of.corners) for of in frames])
         starts = np.concatenate([np.cumsum(of_clip) - of_clip for of_clip in split(counts, self.counts)])
         at = starts[program.source][:, None] + np.arange(int(counts.max(initial=0)))
-        dropped = np.take_along_axis(program.dropped, np.minimum(at, max(program.dropped.shape[1] - 1, 0)), axis=1)
-        return program.replace(dropped=dropped)
+        dropped = np.take_along_axis(
+            program.dropped_boxes, np.minimum(at, max(program.dropped_boxes.shape[1] - 1, 0)), axis=1
+        )
+        return program.replace(dropped_boxes=dropped)
 
     def results(self, frames: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Results per clip: one mask, [T, h, w], and a list with an entry per frame of every other target."""

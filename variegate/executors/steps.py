@@ -21,11 +21,11 @@ Shape = tuple[int, int, int]
 
 # Bands of a step, and lines of a band, unless tiles are lower.
 _BANDS = 64
-_LEAST_LINES = 8
+_MIN_LINES = 8
 # Maps that keep coordinates in 32 bits, of which 15 or 16 are a fraction. They and tables count bytes in 31 bits.
 _FIXED_POINT = (PassSource.FIXED, PassSource.CHAIN, PassSource.INTERPOLATED, PassSource.FOLDED)
-_MOST_SIDE = 32_767
-_MOST_BYTES = 1 << 31
+_MAX_SIDE = 32_767
+_MAX_BYTES = 1 << 31
 
 
 class Work(Enum):
@@ -174,18 +174,18 @@ class Steps:
             self.sizes[step.target] = max(self.sizes.get(step.target, 1), size)
 
     def band(self, lines: int) -> int:
-        return min(self.tile, max(_LEAST_LINES, -(-lines // _BANDS)))
+        return min(self.tile, max(_MIN_LINES, -(-lines // _BANDS)))
 
 
 def _refuse(source: int, before: Shape, made: Shape) -> None:
     """``before``, ``made``: shapes of the image that a pass reads, and of its result."""
     height, width, channels = before
-    is_wide = source in _FIXED_POINT and max(height, width, *made[:2]) > _MOST_SIDE
-    is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MOST_BYTES
+    is_wide = source in _FIXED_POINT and max(height, width, *made[:2]) > _MAX_SIDE
+    is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MAX_BYTES
     if is_wide or is_large:
         raise ValueError(
             f"tiles: got {height:,} x {width:,} pixels, which the transform turns, bends, pads or scales; accepted: "
-            f"sides of at most {_MOST_SIDE:,} pixels, and less than 2 GiB"
+            f"sides of at most {_MAX_SIDE:,} pixels, and less than 2 GiB"
         )
 
 

@@ -17,7 +17,7 @@ from variegate.ops.output import Identity
 from variegate.ops.resize import RandomResizedCrop, Resize
 from variegate.options.shared import TargetOptions
 from variegate.policies import PBA, load_policy
-from variegate.policies.whole import is_whole
+from variegate.policies.base_augment import has_base_augment
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
 
@@ -44,7 +44,7 @@ def build_transform(policy: str, size: tuple[int, int] | None) -> Transform:
     its own, after ``Resize(size)``. Raises PolicyError."""
     steps: list[Transform] = [] if policy.lower() == "none" else [load_policy(policy)]
     if size is not None:
-        steps.insert(0, Resize(size) if is_whole(steps[0] if steps else None) else RandomResizedCrop(size))
+        steps.insert(0, Resize(size) if has_base_augment(steps[0] if steps else None) else RandomResizedCrop(size))
     return Compose(steps) if len(steps) > 1 else (steps or [Identity()])[0]
 
 
@@ -55,7 +55,7 @@ def policy_notes(policy: str, size: str, epoch: int) -> list[str]:
     """Notes on a crop that a policy has and ``--size`` would make, and on an epoch in which a schedule does nothing:
     outputs would be plain copies."""
     loaded = None if policy.lower() == "none" else load_policy(policy)
-    notes = [f"{policy}: {WHOLE}, and --size resizes"] if size.lower() != "none" and is_whole(loaded) else []
+    notes = [f"{policy}: {WHOLE}, and --size resizes"] if size.lower() != "none" and has_base_augment(loaded) else []
     if isinstance(loaded, PBA) and loaded.resolved.is_idle_at(epoch):
         other = f"--epoch selects another, from 0 to {loaded.resolved.epochs - 1}"
         notes.append(f"{policy}: in epoch {epoch} this schedule does nothing; {other}")

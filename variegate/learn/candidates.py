@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from variegate import transforms as T
 from variegate.checks import refused
 from variegate.options.rows import NO_AUGMENTATION, Row, parse_row, row_name
+from variegate.policies.base_augment import has_base_augment
 from variegate.policies.load import load_policy, scaled_policy
 from variegate.policies.uniform import AdaptiveRandAugment, refuse_given_magnitude
-from variegate.policies.whole import is_whole
 
 if TYPE_CHECKING:
     from variegate.learn.images import BaselineAugmentation
@@ -63,7 +63,7 @@ class Candidate(Row):
     def transform(self, baseline: BaselineAugmentation, epochs: int) -> T.Transform:
         """The full transform of images that train with this row."""
         policy = self.loaded(epochs)
-        if is_whole(policy):
+        if has_base_augment(policy):
             self.check_is_whole("policies")
         return self.around(baseline).with_policy(policy)
 
@@ -121,7 +121,7 @@ def default_candidates(baseline: BaselineAugmentation) -> dict[str, Candidate]:
 def variations(row: Candidate, baseline: BaselineAugmentation) -> list[Candidate]:
     """Rows one step away: operations and magnitude of RandAugment, padding, cutout, flip on or off. None of a policy
     that is whole."""
-    if is_whole(row.loaded()):
+    if has_base_augment(row.loaded()):
         return []
     around = row.around(baseline)
     side = min(baseline.size)

@@ -27,8 +27,8 @@ from variegate.loader import Loader
 from variegate.loader.batch import Failure
 from variegate.options.rows import Row
 from variegate.options.training import TrainOptions
+from variegate.policies.base_augment import crop_size, has_base_augment
 from variegate.policies.load import scaled_policy
-from variegate.policies.whole import is_whole, whole_size
 
 Size = tuple[int, int]
 
@@ -125,7 +125,7 @@ class Feed:
             )
         channels, first = _first_image(self.source, self.place)
         data = Data(self.length, max(1, self.length // together), sample_sizes(self.source))
-        whole = whole_size(self._policy)
+        whole = crop_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
         if whole not in (None, size):
             got, wanted = (f"{height}x{width}" for height, width in (size or first, whole))
@@ -145,7 +145,7 @@ class Feed:
         size = self.size
         baseline = self._baseline()
         normalize = baseline.plain
-        crops_itself = self._policy is not None and is_whole(self._policy)
+        crops_itself = self._policy is not None and has_base_augment(self._policy)
         if crops_itself:
             row.check_is_whole("policy")
             if self._is_first:
@@ -157,7 +157,7 @@ class Feed:
             end.append(T.RandomErasing(options.random_erasing))
 
         keeps_size = self.choice.is_kept
-        is_resized = not keeps_size and whole_size(self._policy) is None
+        is_resized = not keeps_size and crop_size(self._policy) is None
         if keeps_size:
             plain: list[T.Transform] = []
         elif is_resized:

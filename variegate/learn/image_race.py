@@ -33,7 +33,7 @@ from variegate.learn.standings import RaceResult
 from variegate.learn.trainings import Outcome, TrainingRunner, cost, write_json
 from variegate.learn.verdict import Comparison, compare, describe, is_own, short_name
 from variegate.options.fit import FitOptions
-from variegate.policies.whole import is_whole
+from variegate.policies.base_augment import has_base_augment
 from variegate.threads import computed_once
 
 POLICY_NAME = "policy.json"
@@ -206,7 +206,7 @@ class ImageRace:
         policy = row.loaded(self.plan.recipe.num_epochs)
         steps: list[T.Transform] = [T.Resize(size)] if self.is_resized else []
         steps += [] if policy is None else [policy]
-        if not is_whole(policy):
+        if not has_base_augment(policy):
             flip = T.RandomHorizontalFlip(0.5 if around.flip else 0.0)
             steps += [T.RandomCrop(size, padding=around.padding), flip]
             steps += [T.Cutout(around.cutout, fill=around.fill)] if around.cutout else []
@@ -233,7 +233,7 @@ class ImageRace:
     def _content(self, row: Candidate) -> tuple[Any, ...]:
         around = row.around(self.baseline)
         policy = row.loaded()
-        parts = None if is_whole(policy) else (around.padding, around.flip, around.cutout)
+        parts = None if has_base_augment(policy) else (around.padding, around.flip, around.cutout)
         return policy, row.is_adaptive, parts
 
     def _variations(self, name: str) -> list[str]:

@@ -20,7 +20,7 @@ from variegate.io.addresses import shown
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.options.rows import Row
-from variegate.policies.whole import is_whole, whole_size
+from variegate.policies.base_augment import crop_size, has_base_augment
 from variegate.threads import computed_once
 
 _BATCH = 256
@@ -201,8 +201,8 @@ class BaselineAugmentation:
 
         Raises ValueError for a policy that crops to another size.
         """
-        if policy is not None and is_whole(policy):
-            if (size := whole_size(policy)) not in (None, self.size):
+        if policy is not None and has_base_augment(policy):
+            if (size := crop_size(policy)) not in (None, self.size):
                 got, mine = (f"{height}x{width}" for height, width in (size, self.size))
                 raise ValueError(f"policy: crops to {got}, and the images are {mine}; accepted: one for this size")
             return T.Compose([policy, self.plain])

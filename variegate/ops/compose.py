@@ -19,7 +19,7 @@ from variegate.program.draws.values import Number, floor, maximum, minimum, sele
 from variegate.program.sampling import Floats, Sampling
 
 # Any of them may come at any place, so that the time grows with the square.
-_MOST_TO_ORDER = 128
+_MAX_TO_ORDER = 128
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ class RandomOrder(Container):
 
     def __post_init__(self) -> None:
         self._adopt(own=_key_slots(self.transforms))
-        if len(self.transforms) > _MOST_TO_ORDER:
+        if len(self.transforms) > _MAX_TO_ORDER:
             got = Verbatim(f"{len(self.transforms):,} transforms")
-            raise ArgumentError(self, "transforms", got, f"at most {_MOST_TO_ORDER}")
+            raise ArgumentError(self, "transforms", got, f"at most {_MAX_TO_ORDER}")
 
     def draw(self, image: DrawContext, slot: int) -> None:
         for number in image.order(slot, len(self.transforms)):

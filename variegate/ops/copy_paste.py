@@ -14,13 +14,13 @@ from variegate.ops.magnitude import between
 from variegate.ops.mix import Mixer, NumClasses
 from variegate.ops.schema import Range
 from variegate.program.boxes import SampledBoxes, known_boxes
-from variegate.program.mixing import Mix, show
+from variegate.program.mixing import Mix, paste_parts
 from variegate.program.program import MAX_SIDE
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
 # Masks are counted in bytes: the square of twice this and one fits.
-_MOST_FEATHER = 7
+_MAX_FEATHER = 7
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CopyPaste(Mixer):
     share: Probability = 0.5
     scale: Annotated[Number, Range(0.01, 100.0)] = (0.8, 1.25)
     flip: Probability = 0.5
-    feather: Annotated[int, Range(0, _MOST_FEATHER)] = 1
+    feather: Annotated[int, Range(0, _MAX_FEATHER)] = 1
     min_visibility: Probability = 0.05
     num_classes: NumClasses = None
     num_slots = 2
@@ -95,7 +95,7 @@ class CopyPaste(Mixer):
         height, width = (bottom_right - top_left).T
         parts = np.stack([top_left[:, 0], np.maximum(left, 0.0), height, width, flipped], axis=1)
         seen[some] = np.concatenate([begin, end], axis=1)
-        rows[some] = show(sampling, rows[some], parts, sampling.size[outputs[some]], seen[some])
+        rows[some] = paste_parts(sampling, rows[some], parts, sampling.size[outputs[some]], seen[some])
         objects.drop(rows[some], ~chosen[some])
         return rows, seen
 

@@ -154,12 +154,12 @@ _DEVIATIONS = 8.0
 # Nodes are so many times closer to one another than the deviation of the blur is long, at least.
 _PER_SIGMA = 1.2
 _MAX_SPACING = 64
-_LEAST_SIGMA = 0.125
+_MIN_SIGMA = 0.125
 
 
 def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> Float64Array:
     """Weights of a Gaussian at steps of ``apart`` pixels, of sum 1. Below an eighth of a pixel there is but one."""
-    if sigma < _LEAST_SIGMA:
+    if sigma < _MIN_SIGMA:
         return np.ones(1)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) * (apart / sigma)) ** 2)
     return taps / taps.sum()

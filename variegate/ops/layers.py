@@ -133,5 +133,5 @@ class Overlaid(MagnitudeOp, abstract=True):
     def draw(self, image: DrawContext, slot: int) -> None:
         if chosen := image.by_chance(self.p, slot):
             value = getattr(self, self._magnitude_name)
-            drawn = (integers_between if self._magnitude_range.is_whole else between)(value, chosen.uniform(slot, 1))
+            drawn = (integers_between if self._magnitude_range.is_integer else between)(value, chosen.uniform(slot, 1))
             chosen.run_at(self, drawn, slot)

@@ -67,7 +67,7 @@ class MagnitudeOp(Transform, abstract=True):
     def draw(self, image: DrawContext, slot: int) -> None:
         value = getattr(self, self._magnitude_name)
         if isinstance(value, tuple):
-            value = (integers_between if self._magnitude_range.is_whole else between)(value, image.uniform(slot))
+            value = (integers_between if self._magnitude_range.is_integer else between)(value, image.uniform(slot))
         image.run_at(self, value, slot)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:

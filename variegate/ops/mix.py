@@ -17,7 +17,7 @@ from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import between
 from variegate.ops.schema import Range
 from variegate.program import rng
-from variegate.program.mixing import Mix, Place, outputs_among, shrink
+from variegate.program.mixing import Mix, Place, outputs_among, paste_resized
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling, after_steps
 
@@ -115,7 +115,7 @@ class ResizeMix(Mixer):
         size, draw = sampling.size[samples].astype(np.int64), sampling.uniform(samples, slot)
         inner = np.maximum((between(self.scale, draw[:, 0])[:, None] * size).astype(np.int64), 1)
         first = (draw[:, 1:3] * (size - inner + 1)).astype(np.int64)
-        return _pasted("ResizeMix", samples, size, np.concatenate([first, first + inner], axis=1), shrink)
+        return _pasted("ResizeMix", samples, size, np.concatenate([first, first + inner], axis=1), paste_resized)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from variegate.program.sampling import Floats, Rows, Sampling
 _FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")
 
 # Of the longer side; larger pictures are reduced.
-_MOST_PIXELS = 1024
+_MAX_PIXELS = 1024
 _ACCEPTED = "RGBA or RGB pictures: paths, PIL images or uint8 arrays [height, width, 4 or 3]"
 Blending = Literal["alpha", "multiply", "screen", "add"]
 
@@ -64,7 +64,7 @@ def _picture(value: Any) -> Picture | None:
     try:
         if isinstance(value, Mapping):
             image: Any = Image.open(io.BytesIO(base64.b64decode(value["png"], validate=True)), formats=("PNG",))
-            if max(image.size) > _MOST_PIXELS:  # to_dict() writes none, and it would be decoded
+            if max(image.size) > _MAX_PIXELS:  # to_dict() writes none, and it would be decoded
                 return None
         elif isinstance(value, (str, Path)):
             # As a path: Pillow 11 takes an empty string for an open file.
@@ -76,8 +76,8 @@ def _picture(value: Any) -> Picture | None:
         image = image.convert("RGBA")
     except (OSError, TypeError, ValueError, KeyError, RuntimeError, SyntaxError, Image.DecompressionBombError):
         return None
-    if max(image.size) > _MOST_PIXELS:
-        image.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
+    if max(image.size) > _MAX_PIXELS:
+        image.thumbnail((_MAX_PIXELS, _MAX_PIXELS))
     return Picture(image.height, image.width, image.tobytes())
 
 

@@ -114,7 +114,7 @@ class Range(Argument):
     high) to draw from; ``Pair`` for a pair alone.
     """
 
-    is_whole = False
+    is_integer = False
     takes_constant = True
     takes_pair = False
 
@@ -124,20 +124,20 @@ class Range(Argument):
     def of_type(self, annotated: Any) -> Range:
         kinds = get_args(annotated) if get_origin(annotated) in _UNIONS else (annotated,)
         typed = copy.copy(self)
-        typed.is_whole = not any(kind is float or float in get_args(kind) for kind in kinds)
+        typed.is_integer = not any(kind is float or float in get_args(kind) for kind in kinds)
         typed.takes_constant = int in kinds or float in kinds
         typed.takes_pair = any(get_args(kind) for kind in kinds)
         return typed
 
     def of_constant(self) -> Range:
         """The same range without pairs to draw from."""
-        return self.of_type(int if self.is_whole else float)
+        return self.of_type(int if self.is_integer else float)
 
     def convert(self, value: Any) -> Any:
-        number = as_integer(value) if self.is_whole else as_number(value)
+        number = as_integer(value) if self.is_integer else as_number(value)
         if number is not None:
             return number if self.takes_constant and self._holds(number) else None
-        numbers = as_numbers(value, self.is_whole) if self.takes_pair else None
+        numbers = as_numbers(value, self.is_integer) if self.takes_pair else None
         if numbers is None or not all(map(self._holds, numbers)):
             return None
         if len(numbers) == 1 and self.takes_constant:
@@ -145,7 +145,7 @@ class Range(Argument):
         return numbers if len(numbers) == 2 and numbers[0] <= numbers[1] else None
 
     def describe(self) -> str:
-        kind = "an integer" if self.is_whole else "a number"
+        kind = "an integer" if self.is_integer else "a number"
         if self.step == 2:
             kind = "an odd integer"
         ends = f" from {bound_text(self.low)} to {bound_text(self.high)}"

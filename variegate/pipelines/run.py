@@ -346,5 +346,5 @@ def _key_of(frame: types.FrameType | None) -> tuple[int, ...]:
 
 def _keep_boxes(sampling: Sampling, rows: Rows, boxes: SampledBoxes) -> None:
     assert sampling.boxes is not None
-    sampling.boxes.dropped[rows] = boxes.dropped
-    sampling.boxes.least[sampling.source[rows]] = boxes.least[0]
+    sampling.boxes.dropped_boxes[rows] = boxes.dropped_boxes
+    sampling.boxes.min_box[sampling.source[rows]] = boxes.min_box[0]

@@ -101,13 +101,13 @@ class Augmentation(Policy):
                 set_field(self, "signed", True)
 
     @computed_once
-    def takes_whole(self) -> bool:
+    def needs_integer(self) -> bool:
         """True if the operation's argument has to be a whole number."""
         cls: Any = Transform.registry.get(self.op) if isinstance(self.op, str) else None
         return (
             hasattr(cls, "_op")
             and hasattr(cls, "_magnitude_range")
-            and cls._magnitude_range.is_whole
+            and cls._magnitude_range.is_integer
             and not cls._allows_fractions
         )
 
@@ -119,7 +119,7 @@ class Augmentation(Policy):
         driven = None
         if cls is not None and number is not None and self.magnitude is not None:
             ends = [float(_Declared(self, 1).argument(i, negative)) for i in (0.0, 1.0) for negative in (False, True)]
-            if cls._magnitude_range.is_whole:  # type: ignore[attr-defined]
+            if cls._magnitude_range.is_integer:  # type: ignore[attr-defined]
                 ends = [int(end) for end in ends]
             try:
                 driven = cls(**{number: (min(ends), max(ends))}, **_DECIDED.get(str(self.op), {}))
@@ -191,7 +191,7 @@ class _Declared:
             argument = MAPPINGS[of.mag_to_param](magnitude)
         else:
             argument = of.mag_to_param(float(magnitude))  # which is not recorded: a function may do anything
-        return rint(argument) if of.takes_whole else argument
+        return rint(argument) if of.needs_integer else argument
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:

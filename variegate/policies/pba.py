@@ -39,7 +39,7 @@ class PBA(Policy):
 
     Each image gets a count of 0, 1 or 2 with probabilities 0.2, 0.3 and 0.5. The policy's operations are tried in
     random order, each with its own probability, until the count is used up. After the schedule's end, its last policy
-    applies. Crop, flip and cutout of a whole schedule (``Schedule.is_whole``) do not count: crop and flip come first,
+    applies. Crop, flip and cutout of a schedule (``Schedule.has_base_augment``) do not count: crop and flip come first,
     cutout last, each with its own probability.
 
     Args:

@@ -52,7 +52,7 @@ class Schedule:
         return sum(segment.epochs for segment in self.segments)
 
     @property
-    def is_whole(self) -> bool:
+    def has_base_augment(self) -> bool:
         """True if crop, flip and cutout are part of the schedule, so that a training adds none of its own."""
         return isinstance(self.space, CustomSpace) and bool(self.space.base_augment_names)
 

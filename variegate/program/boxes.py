@@ -31,19 +31,19 @@ class SampledBoxes:
     def __init__(self, corners: Sequence[Float64Array], move: Move, are_turned: bool) -> None:
         counts = np.array([len(of_one) for of_one in corners], np.int64)
         # Of every row, boxes that transforms have dropped, and places where there never was one.
-        self.dropped = np.arange(counts.max(initial=0)) >= counts[:, None]
+        self.dropped_boxes = np.arange(counts.max(initial=0)) >= counts[:, None]
         self.are_turned = are_turned
         # What boxes of each image's output need in the end: a shortest side, and an area, in pixels.
-        self.least = np.zeros((len(corners), 2))
-        self._corners = np.zeros((*self.dropped.shape, 4, 2))
-        self._corners[~self.dropped] = np.concatenate([np.empty((0, 4, 2)), *corners])
+        self.min_box = np.zeros((len(corners), 2))
+        self._corners = np.zeros((*self.dropped_boxes.shape, 4, 2))
+        self._corners[~self.dropped_boxes] = np.concatenate([np.empty((0, 4, 2)), *corners])
         self._move = move
 
     def edges(self, sampling: Sampling, rows: Rows) -> Float64Array:
         """Left, top, right, bottom of each box as the image is by now, float64[R, M, 4]; NaN where nothing of it is
         seen."""
-        edges = np.full((len(rows), self.dropped.shape[1], 4), np.nan)
-        row, box = np.nonzero(~self.dropped[rows])
+        edges = np.full((len(rows), self.dropped_boxes.shape[1], 4), np.nan)
+        row, box = np.nonzero(~self.dropped_boxes[rows])
         if len(row):
             seen = self._move(_so_far(sampling, rows), row, self._corners[sampling.source[rows[row]], box])
             seen[~((seen[:, :2] < seen[:, 2:]).all(axis=1) & np.isfinite(seen).all(axis=1))] = np.nan
@@ -53,22 +53,22 @@ class SampledBoxes:
     def of_rows(self, rows: Rows, image: int) -> SampledBoxes:
         """A copy of the boxes of these rows, of one image, as those of a batch of one."""
         boxes = copy(self)
-        boxes.dropped = self.dropped[rows]
-        boxes.least = self.least[image : image + 1].copy()
+        boxes.dropped_boxes = self.dropped_boxes[rows]
+        boxes.min_box = self.min_box[image : image + 1].copy()
         boxes._corners = self._corners[image : image + 1]
         return boxes
 
     def drop(self, rows: Rows, which: BoolArray) -> None:
         """``which``: bool[R, M]."""
-        self.dropped[rows] |= which
+        self.dropped_boxes[rows] |= which
 
     def fork(self, again: Rows) -> None:
         """Rows are copied to the end: see ``Sampling.fork``."""
-        self.dropped = np.concatenate([self.dropped, self.dropped[again]])
+        self.dropped_boxes = np.concatenate([self.dropped_boxes, self.dropped_boxes[again]])
 
     def demand(self, images: IntArray, side: float, area: float) -> None:
         """Of ``images``, drop what ends up with a shorter side or less area."""
-        self.least[images] = np.maximum(self.least[images], (side, area))
+        self.min_box[images] = np.maximum(self.min_box[images], (side, area))
 
 
 def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Float64Array:

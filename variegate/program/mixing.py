@@ -116,7 +116,7 @@ def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
     return samples.astype(np.intp)
 
 
-def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed, Rows]:
+def join_mixes(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed, Rows]:
     """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
     several."""
     assert sampling.partners is not None
@@ -156,14 +156,16 @@ def join(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed
     return blend, Mixed(partners, shares, tuple(names), visible), used
 
 
-def shrink(sampling: Sampling, rows: Rows, outputs: IntArray, boxes: IntArray) -> tuple[Rows, IntArray]:
+def paste_resized(sampling: Sampling, rows: Rows, outputs: IntArray, boxes: IntArray) -> tuple[Rows, IntArray]:
     """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of outputs."""
     height, width = sampling.size[rows].T
     whole = np.stack([np.zeros_like(height), np.zeros_like(width), height, width, np.zeros_like(width)], axis=1)
-    return show(sampling, rows, whole, sampling.size[outputs], boxes), boxes
+    return paste_parts(sampling, rows, whole, sampling.size[outputs], boxes), boxes
 
 
-def show(sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: IntArray) -> Rows:
+def paste_parts(
+    sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: IntArray
+) -> Rows:
     """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
     outputs."""
     forks = sampling.fork(rows, 1)[0]

@@ -255,8 +255,8 @@ class Program:
     depth: Depth = Depth.UINT8  # of the images
     # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
     # an output need in the end.
-    dropped: BoolArray | None = None  # [R, M]
-    least: Float64Array | None = None  # [images, 2]
+    dropped_boxes: BoolArray | None = None  # [R, M]
+    min_box: Float64Array | None = None  # [images, 2]
     stage: str = "sampled"
     # Height, width and channels of every result, if these are known to be alike.
     result_size: tuple[int, int, int] | None = None

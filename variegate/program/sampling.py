@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from variegate.program import rng
 from variegate.program.channels import color_of, count_channels, refuse_color
-from variegate.program.mixing import Mix, join, mixed_by
+from variegate.program.mixing import Mix, join_mixes, mixed_by
 from variegate.program.ops import NUM_ARGS, SPECS, Op
 from variegate.program.program import (
     INSTRUCTION_ARRAYS,
@@ -350,7 +350,7 @@ class Sampling(TableBuilder):
         blend = mixture = None
         kept: Any = slice(None)
         if self.partners is not None:
-            blend, mixture, kept = join(self, self._blend_weight)
+            blend, mixture, kept = join_mixes(self, self._blend_weight)
         elif self._blend_weight is not None:
             blend = Blend(target=self.source.copy(), weight=self._blend_weight)
         longest = max(1, int(self.length.max(initial=0)))
@@ -368,8 +368,8 @@ class Sampling(TableBuilder):
             grouping=self._grouping,
             mixture=mixture,
             names=tuple(self._names),
-            dropped=None if self.boxes is None else self.boxes.dropped[kept],
-            least=None if self.boxes is None else self.boxes.least,
+            dropped_boxes=None if self.boxes is None else self.boxes.dropped_boxes[kept],
+            min_box=None if self.boxes is None else self.boxes.min_box,
         )
         return program
 

@@ -41,7 +41,7 @@ def planes_of(
     threads: int | None,
 ) -> list[Pasted | None]:
     """Objects pasted onto each output. Raises TypeError for a sample without masks of its objects."""
-    assert program.dropped is not None
+    assert program.dropped_boxes is not None
     found: list[Pasted | None] = [None] * len(outputs)
     pasted: list[tuple[int, int, Box, AnyArray]] = []
     for n, parts in enumerate(outputs):
@@ -50,7 +50,7 @@ def planes_of(
             if of.instances is None or of.corners is None:
                 accepted = "'boxes', and 'masks' [M, H, W], one for each; or annotations with mask=each"
                 raise TypeError(f"{of.name}: got no masks of objects, by which CopyPaste pastes; accepted: {accepted}")
-            masks = on_host(of.instances)[~program.dropped[part.row, : len(of.corners)]]
+            masks = on_host(of.instances)[~program.dropped_boxes[part.row, : len(of.corners)]]
             union = np.ascontiguousarray(np.bitwise_or.reduce(masks, axis=0) != 0)
             pasted.append((n, part.row, tuple(part.boxes[0].tolist()), union))
     if pasted:

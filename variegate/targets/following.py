@@ -66,11 +66,11 @@ class Follower:
         self._outputs = parts_of(program)
         self._pasted: list[Pasted | None] = [None] * len(self._outputs)
         self._program = program
-        self._dropped = program.dropped
+        self._dropped = program.dropped_boxes
         # A side and an area, of each output.
         self._least = np.broadcast_to((options.min_size, options.min_area), (len(self._outputs), 2))
-        if program.least is not None:
-            self._least = np.maximum(self._least, program.least[: len(self._outputs)])
+        if program.min_box is not None:
+            self._least = np.maximum(self._least, program.min_box[: len(self._outputs)])
 
     def lay_objects(self) -> None:
         """Give the program's blend the alpha of objects that are pasted by their masks."""

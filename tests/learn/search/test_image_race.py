@@ -17,7 +17,7 @@ from variegate.learn.candidates import parse_candidate, variations
 from variegate.learn.events import Training
 from variegate.learn.image_race import Subsets
 from variegate.learn.images import BaselineAugmentation
-from variegate.policies.whole import is_whole, whole_size
+from variegate.policies.base_augment import crop_size, has_base_augment
 
 
 def test_files_of_a_race(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_files_of_a_race(tmp_path: Path) -> None:
         "race.jsonl",
     ]
     policy: Any = vg.load_policy(tmp_path / "r" / "policy.json")
-    assert whole_size(policy) == (8, 8)
+    assert crop_size(policy) == (8, 8)
     told = json.loads((tmp_path / "r" / "race.json").read_text())
     assert (told["winner"], told["trainings"]) == (result.winner, len(trainings))
     assert told["settings"]["policies"] == ["none", "flip+crop", "randaugment-1-5+flip+crop"]
@@ -93,7 +93,7 @@ def test_the_policy_is_what_was_raced() -> None:
     # Nobody crops or flips it again.
     baseline = race.baseline
     policy = race.policy("flip+crop+cutout")
-    assert is_whole(policy)
+    assert has_base_augment(policy)
     assert baseline.with_policy(policy) == T.Compose([policy, baseline.plain])
     images = stripes().pixels[:8].numpy()
     plain = vg.Augmenter(race.policy("none"), layout="NHWC")(images, ids=range(8)).numpy()

@@ -35,7 +35,7 @@ LoadRows = Callable[[int, int, Int64Array], object]
 Result = AnyArray
 
 # Small images, of which one takes microseconds, are handed out by larger numbers.
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 _CHUNK_PIXELS = ROWS_AT_A_TIME * 224 * 224
 # Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
 # and the memory need not be read before it is written. Measured; the exact place matters little.
@@ -188,5 +188,5 @@ def _run_rows(runs: Sequence[ProgramRun], num_threads: int | None, together: int
 
     height, width = program.final_size(0) if program.num_rows else (0, 0)
     pixels = height * width if load is None else max(height * width, in_pixels)
-    chunk = min(_MOST_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
+    chunk = min(_MAX_ROWS, max(ROWS_AT_A_TIME, _CHUNK_PIXELS // max(pixels, 1)))
     share_out(work, program.num_rows // together, num_threads, max(1, chunk // together))

@@ -27,7 +27,7 @@ class Memory:
         try:
             return torch.empty(shape, dtype=dtype, device=self.device)
         except torch.OutOfMemoryError as error:
-            raise self._no_room(int(np.prod(shape)) * dtype.itemsize) from error
+            raise self._out_of_memory(int(np.prod(shape)) * dtype.itemsize) from error
 
     def staging(self, size: int) -> torch.Tensor:
         """uint8[size] of the host, from where copies run by themselves. Torch keeps it until they have run."""
@@ -63,7 +63,7 @@ class Memory:
             self._workspaces[stream] = workspace
         return workspace
 
-    def _no_room(self, size: int) -> DeviceMemoryError:
+    def _out_of_memory(self, size: int) -> DeviceMemoryError:
         free: Any = ""
         if self._is_cuda:
             free = f" of which {torch.cuda.mem_get_info(self.device)[0] / 2**30:.2f} GiB are free"
@@ -74,7 +74,7 @@ class Memory:
 
 
 # Bytes from an image's start that kernels count in 32 bits, less what an unaligned start adds.
-_REACH = (1 << 32) - 4
+_MAX_OFFSET = (1 << 32) - 4
 
 
 @dataclass
@@ -115,7 +115,7 @@ class DeviceImages:
 
 def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
     """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
-    tensor = _within_reach(tensor, images=1)
+    tensor = _addressable(tensor, images=1)
     number, *_ = tensor.shape
     batch, *rest = tensor.stride()
     y, x, c = rest if is_channels_last else (rest[1], rest[2], rest[0])
@@ -131,7 +131,7 @@ def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
 
 def place_tensors(tensors: Sequence[torch.Tensor]) -> DeviceImages:
     """Images [H, W, C] of any sizes, where they lie."""
-    tensors = [_within_reach(tensor, images=0) for tensor in tensors]
+    tensors = [_addressable(tensor, images=0) for tensor in tensors]
     strides = np.array([tensor.stride() for tensor in tensors], np.int64).reshape(-1, 3)
     shapes = np.array([tensor.shape for tensor in tensors], np.int32).reshape(-1, 3)
     return DeviceImages(
@@ -163,7 +163,7 @@ def join(parts: Sequence[DeviceImages]) -> DeviceImages:
     )
 
 
-def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
+def _addressable(tensor: torch.Tensor, images: int) -> torch.Tensor:
     """The tensor itself, or a contiguous copy where a strange view spreads an image over more than 32 bits can count.
 
     ``images``: how many of the leading dimensions number images.
@@ -171,7 +171,7 @@ def _within_reach(tensor: torch.Tensor, images: int) -> torch.Tensor:
     sides = tensor.shape[images:]
     strides = tensor.stride()[images:]
     span = sum((side - 1) * stride for side, stride in zip(sides, strides, strict=True))
-    return tensor if span < _REACH else tensor.contiguous()
+    return tensor if span < _MAX_OFFSET else tensor.contiguous()
 
 
 def _format(pixels: Sequence[tuple[int, int, int]]) -> int:

@@ -23,7 +23,7 @@ from variegate.program.program import Output
 RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
 # Height and width of a tile of light launches.
 BLOCK = (32, 32)
-_MOST_PROGRAMS = (1 << 31) - 1
+_MAX_PROGRAMS = (1 << 31) - 1
 # A product and a sum rounded once instead of twice would not be the bits of the other executors.
 _FUSION = {"enable_fp_fusion": False}
 # Eight pixels a thread where a pass holds little, else two. Threads of light launches wait for instructions and tables
@@ -58,10 +58,10 @@ class Launch:
         return self.rows * self.tiles
 
     def run(self) -> None:
-        if self.programs > _MOST_PROGRAMS:
+        if self.programs > _MAX_PROGRAMS:
             raise ValueError(
                 f"a batch of {self.programs:,} tiles, counting as many for every image as the largest has; accepted: "
-                f"{_MOST_PROGRAMS:,}. Split the batch."
+                f"{_MAX_PROGRAMS:,}. Split the batch."
             )
         layers = -(-self.rows // L.ROWS_SIDE_BY_SIDE)
         grid = (self.tiles, min(self.rows, L.ROWS_SIDE_BY_SIDE), layers)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
 
 # Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
-_MOST_MAPPED = 65_535
-_MOST_BENT = 32_767
+_MAX_MAPPED = 65_535
+_MAX_BENT = 32_767
 
 
 def refuse_regions(program: Program) -> None:
@@ -52,11 +52,11 @@ def refuse_regions(program: Program) -> None:
     if lone:
         raise ValueError(f"{lone[0]} of an image in tiles runs on CPUs alone; accepted: devices cpu:0, cpu:1, ...")
     side = max(int(program.in_shape[:, :2].max()), int(program.out_size.max(initial=0)))
-    most = _MOST_BENT if (used == Op.MAP_GRID).any() else _MOST_MAPPED
+    most = _MAX_BENT if (used == Op.MAP_GRID).any() else _MAX_MAPPED
     is_mapped = IS_SUBPIXEL_MAP[used] & (
         program.flags[:, : used.shape[1]] & INTERPOLATION_MASK != Interpolation.NEAREST
     )
-    if side > most and (is_mapped.any() or most == _MOST_BENT):
+    if side > most and (is_mapped.any() or most == _MAX_BENT):
         raise ValueError(f"interpolated, {side:,} pixels a side, in tiles on a GPU; accepted: {most:,} at most")
     triton_functions(program.tables.pixel_functions)
 
@@ -87,9 +87,9 @@ class DeviceBands:
         first = int(plan[P.FIRST])
         fields: dict[str, AnyArray] = {}
         if source == PassSource.FILTER:
-            reach = _reach(int(single.opcode[0, first]), single.args[0, first])
-            top = max(0, top - reach)
-            bottom = min(int(plan[P.HEIGHT]), bottom + reach)
+            radius = _filter_radius(int(single.opcode[0, first]), single.args[0, first])
+            top = max(0, top - radius)
+            bottom = min(int(plan[P.HEIGHT]), bottom + radius)
         if source in (PassSource.DIRECT, PassSource.FILTER):
             image = torch.from_numpy(np.array(levels[top:bottom])).to(self._executor.device)
         else:
@@ -174,7 +174,7 @@ def _moved(program: Program, first: int, end: int, top: int) -> Float64Array:
     return args
 
 
-def _reach(op: int, args: Float64Array) -> int:
+def _filter_radius(op: int, args: Float64Array) -> int:
     """Number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1

@@ -14,7 +14,7 @@ import torch
 from variegate.arrays import ImageArray, Int64Array
 from variegate.executors import cpu
 from variegate.executors.runners.decode_plan import buffer_for, crop_boxes, crop_supports
-from variegate.executors.runners.grouping import addresses_of, make_room
+from variegate.executors.runners.grouping import addresses_of, allocate_outputs
 from variegate.native.library import data_ptr, entry
 from variegate.native.structs import PICK_CALL, pack_struct
 from variegate.program.channels import ChannelGroup, channel_programs
@@ -25,12 +25,12 @@ _pick_planes = entry("vg_pick_planes", c_void_p)
 Image = ImageArray
 
 
-def take_room(program: Program) -> tuple[Any, Int64Array]:
+def allocate_result(program: Program) -> tuple[Any, Int64Array]:
     """Memory for what a user gets, and the addresses of all outputs."""
     if program.grouping is None:
         results = cpu.allocate(program)
         return results, cpu.addresses(results)
-    room, blocks = make_room(program, program.grouping, partial(cpu.take_results, program))
+    room, blocks = allocate_outputs(program, program.grouping, partial(cpu.take_results, program))
     return room, addresses_of(blocks, data_ptr)
 
 
@@ -56,12 +56,12 @@ def _join(results: Sequence[Any], axis: int) -> Any:
 def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_threads: int | None) -> Any:
     """Run all groups for every few rows on the CPU, while their images are in caches.
 
-    Returns arrays [..., C, H, W] of at least three channels: see ``in_layout``.
+    Returns arrays [..., C, H, W] of at least three channels: see ``to_layout``.
     """
     in_shape = fused.in_shape.copy()
     in_shape[:, 2] = max(fused.channels, 3)
     planar = fused.replace(in_shape=in_shape, output=replace(fused.output, layout="NCHW"))
-    room, results = take_room(planar)
+    room, results = allocate_result(planar)
     item = planar.result_dtype.itemsize
     areas = planar.result_shapes()[:, 1:].prod(axis=1, dtype=np.int64)
     runs = []
@@ -75,10 +75,10 @@ def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_thre
     return room
 
 
-def in_layout(room: Any, fused: Program) -> Any:
+def to_layout(room: Any, fused: Program) -> Any:
     """Tensors [..., C, H, W] of at least three channels, in the program's layout."""
     if isinstance(room, (tuple, list)):
-        return type(room)(in_layout(part, fused) for part in room)
+        return type(room)(to_layout(part, fused) for part in room)
     kept = room.narrow(-3, 0, fused.channels)
     return (kept if fused.output.layout == "NCHW" else kept.movedim(-3, -1)).contiguous()
 

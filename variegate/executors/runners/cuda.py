@@ -23,7 +23,7 @@ from variegate.executors.cuda.pack import refuse_jpeg
 from variegate.executors.runners.channels import run_groups
 from variegate.executors.runners.decode_plan import join_boxes, shift_crop
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.grouping import addresses_of, make_room
+from variegate.executors.runners.grouping import addresses_of, allocate_outputs
 from variegate.executors.runners.host import decoded, widened
 from variegate.executors.runners.images import (
     NAMES,
@@ -157,7 +157,7 @@ class CudaRunner:
         if fused.grouping is None:
             return self._executor.run(fused, batch)
         with self._executor.current():
-            room, blocks = make_room(fused, fused.grouping, partial(self._executor.take_results, fused))
+            room, blocks = allocate_outputs(fused, fused.grouping, partial(self._executor.take_results, fused))
         self._executor.run(fused, batch, addresses_of(blocks, torch.Tensor.data_ptr))
         return room
 

@@ -76,8 +76,11 @@ def over_frames(program: Program, frames: Sequence[int]) -> Program:
     frame = np.arange(len(again)) - np.repeat(np.cumsum(of_row) - of_row, of_row)
     names = ("opcode", "args", "flags", "fill", "out_size", "label", "length", "in_shape", "ids", "key")
     repeated = {name: getattr(program, name)[again] for name in names}
-    if program.dropped is not None and program.least is not None:
-        repeated |= {"dropped": program.dropped[again], "least": np.repeat(program.least, number, axis=0)}
+    if program.dropped_boxes is not None and program.min_box is not None:
+        repeated |= {
+            "dropped_boxes": program.dropped_boxes[again],
+            "min_box": np.repeat(program.min_box, number, axis=0),
+        }
     blend = program.blend
     if blend is not None:
         # The first rows are those that give their place to the outputs.
@@ -114,7 +117,7 @@ def addresses_of(blocks: Sequence[Block], address_of: Callable[[Any], int]) -> I
     return targets
 
 
-def make_room(program: Program, grouping: Grouping, new: New) -> tuple[Any, list[Block]]:
+def allocate_outputs(program: Program, grouping: Grouping, new: New) -> tuple[Any, list[Block]]:
     """-> (what a user gets, the memory of the outputs).
 
     What a user gets is a tuple of groups, or the only one where they are not split: [N, views, frames, ...] as one

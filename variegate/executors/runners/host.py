@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import ImageArray, Int32Array
 from variegate.executors import cpu
 from variegate.executors.batches import depth_of_batch, shapes_of
-from variegate.executors.runners.channels import in_layout, run_groups_of_rows, take_room
+from variegate.executors.runners.channels import allocate_result, run_groups_of_rows, to_layout
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import NAMES, RaggedBatch, check_images
 from variegate.program.depth import Depth
@@ -96,7 +96,7 @@ class CpuRunner(HostRunner):
         if program.has_many_channels:
             fused = self.lower(program)
             made = run_groups_of_rows(fused, batch.images, self._num_threads)
-            return in_layout(each_tensor(made, fused.output, self._dtype), fused)
+            return to_layout(each_tensor(made, fused.output, self._dtype), fused)
         return self._run(program, widened(batch, program).images, None)
 
     def fits_one(self, record: Record) -> bool:
@@ -121,7 +121,7 @@ class CpuRunner(HostRunner):
     def _run(self, program: Program, images: list[Image] | Image | None, encoded: EncodedBatch | None) -> Any:
         fused = program if program.stage == "fused" else self.lower(program)
         loader, together = (None, 1) if encoded is None else (encoded.loader, encoded.together(fused))
-        room, targets = take_room(fused)
+        room, targets = allocate_result(fused)
         cpu.run_into(fused, images, targets, self._num_threads, loader, together)
         return each_tensor(room, fused.output, self._dtype)
 

@@ -265,14 +265,14 @@ def record_of(
     known = records.get(key) or records.get((*key, epoch))
     if known is None:
         known = _record(transform, output, num_channels, epoch, next_outputs, may_copy)
-        if len(records) > _MOST_RECORDS:
+        if len(records) > _MAX_RECORDS:
             records.clear()
         records[(*key, epoch) if known.uses_epoch else key] = known
     return known
 
 
 # Of one transform: those of epochs long past are made again.
-_MOST_RECORDS = 64
+_MAX_RECORDS = 64
 
 
 def _record(

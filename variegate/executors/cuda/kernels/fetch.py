@@ -13,7 +13,7 @@ from variegate.program import passes as P
 
 
 @triton.jit
-def place_of_program():
+def tile_and_row():
     """Tile and row of this program: a grid's second size has an end, so that there is a third."""
     return tl.program_id(0), tl.program_id(1) + tl.program_id(2) * L.ROWS_SIDE_BY_SIDE
 

@@ -20,10 +20,10 @@ from variegate.executors.cuda.kernels.fetch import (
     pack,
     pixels_of,
     place,
-    place_of_program,
     red,
     select_rgb,
     step,
+    tile_and_row,
     trace_folded,
     trace_grids,
     trace_maps,
@@ -87,7 +87,7 @@ def run_pass(
     """
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
-    tile, entry = place_of_program()
+    tile, entry = tile_and_row()
     if entry >= rows:
         return
     row = tl.load(int32s_at(buffer, list_at) + entry)

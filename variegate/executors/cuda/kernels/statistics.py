@@ -19,8 +19,8 @@ from variegate.executors.cuda.kernels.fetch import (
     fetch,
     green,
     pixels_of,
-    place_of_program,
     red,
+    tile_and_row,
 )
 from variegate.executors.cuda.kernels.memory import float64s_at, int32s_at, int64s_at, load_float, load_int
 from variegate.executors.cuda.kernels.resample import write_weights
@@ -193,7 +193,7 @@ def prepare(
     """For the ``rows`` entries of the list at ``list_at``; ``headers_at``: those of the first pass."""
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
-    tile, entry = place_of_program()
+    tile, entry = tile_and_row()
     if entry >= rows:
         return
     row = tl.load(int32s_at(buffer, list_at) + entry)

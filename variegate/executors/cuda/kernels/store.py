@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, place_of_program, red, select_rgb
+from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, red, select_rgb, tile_and_row
 from variegate.executors.cuda.kernels.memory import (
     float32s_at,
     float64s_at,
@@ -122,7 +122,7 @@ def blend_rows(
     """
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
-    tile, n = place_of_program()
+    tile, n = tile_and_row()
     if n >= rows:
         return
     header = int64s_at(buffer, headers_at) + n * L.HEADER
