@@ -189,7 +189,7 @@ class Objects:
 
     def digest(self) -> bytes:
         """Digest of all fields except ``ignored`` and ``keys``."""
-        digest = hashlib.sha256(b"normalized" if self.is_normalized else b"pixels")
+        digest = hashlib.sha256(b"normalised" if self.is_normalized else b"pixels")
         for column in (self.starts, self.boxes, self.labels, self.sizes, self.keypoints):
             if column is not None:
                 digest.update(f"{column.dtype.str}{column.shape}".encode() + np.ascontiguousarray(column).tobytes())
