@@ -142,40 +142,6 @@ def test_boxes_are_dropped_once() -> None:
     assert (made["boxes"] == plain["boxes"]).all()
 
 
-@pytest.mark.parametrize(
-    ("transform", "name"),
-    [
-        (T.ColorJitter(contrast=0.2), "Contrast"),
-        (T.Color(0.5), "Color"),
-        (T.Grayscale(), "Grayscale"),
-        (T.ChannelPermutation(), "ChannelPermutation"),
-        (T.CLAHE(), "CLAHE"),
-        (T.JPEG(50), "JPEG"),
-        (T.RandomErasing(1.0, value="color"), "RandomErasing"),
-    ],
-)
-def test_what_needs_color_is_refused(transform: Any, name: str) -> None:
-    with pytest.raises(
-        ValueError, match=rf"^{name}.*: got an image of 5 channels; accepted: images of one channel, or of red"
-    ):
-        vg.Augmenter(transform)(batch(5))
-
-
-def test_wrong_numbers_of_values() -> None:
-    with pytest.raises(
-        ValueError, match=r"Pad: fill=\(1, 2, 3\); accepted: one number, or 5, for an image of 5 channels"
-    ):
-        vg.Augmenter(T.Pad(1, fill=(1, 2, 3)))(batch(5))
-    with pytest.raises(ValueError, match=r"Pad: fill=\(1, 2, 3, 4\); accepted: one number or three, for an image of 3"):
-        vg.Augmenter(T.Pad(1, fill=(1, 2, 3, 4)))(batch(3))
-    with pytest.raises(ValueError, match=r"Normalize: mean=.*; accepted: one number, or 5"):
-        vg.Augmenter(T.Normalize((0.1, 0.2, 0.3), 0.5))(batch(5))
-    with pytest.raises(ValueError, match=r"Normalize: mean=.*accepted: one number or three of each"):
-        vg.Augmenter(T.Normalize((0.1, 0.2, 0.3, 0.4), 0.5))(batch(3))
-    with pytest.raises(ValueError, match="images of 3, 5 channels; accepted in one batch: 1 and 3 together, or one"):
-        vg.Augmenter(T.Identity())([noise(8, 8, 3), noise(8, 8, 5)])
-
-
 def test_conditions_and_values_know_all_channels() -> None:
     transform = T.Cond(by="channels", cases={5: T.Invert()})
     assert (vg.Augmenter(transform)(np.zeros((1, 8, 8, 5), np.uint8)) == 255).all()

@@ -18,7 +18,6 @@ from variegate.decode import decode_plain, read_image
 from variegate.executors.runners import encoded_batch
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.program.describe import operations_of
-from variegate.transforms import ArgumentError
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
 LARGE = T.Compose([T.RandomResizedCrop(40), T.RandomHorizontalFlip(), T.ColorJitter(0.4, 0.4), NORMALIZE])
@@ -184,25 +183,6 @@ def test_it_is_described_explained_and_sent() -> None:
     assert told.count("group 0, view") == 2
     assert told.count("group 1, view") == 3
     assert "Invert" in told.partition("group 0, view 1:")[2].partition("group 1")[0]
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: T.MultiView([]), r"transforms=\[\]; accepted: a list of at least one"),
-        (lambda: T.MultiView([LARGE, 3]), r"transforms\[1\]=3; accepted: a transform such as .* or a list"),
-        (lambda: T.MultiView([LARGE, SMALL], counts=[2]), r"counts=\[2\]; accepted: None, or a positive integer for"),
-        (lambda: T.MultiView([LARGE], counts=[257]), r"at most 256 in all"),
-        (lambda: T.MultiView([[LARGE, OTHER]], counts=[3]), r"transforms\[0\]=.*as many transforms as the group has"),
-        (lambda: T.Compose([VIEWS, T.Invert()]), r"Compose: transforms=MultiView inside Compose; accepted: transforms"),
-        (lambda: T.MultiView([VIEWS]), r"MultiView: transforms=MultiView inside MultiView"),
-        (lambda: T.Cond("uniform", [(0, 1, VIEWS)]), r"Cond: cases=MultiView inside Cond"),
-        (lambda: T.MultiView([LARGE, T.RandomApply([T.MixUp()])]), r"transforms=MixUp inside MultiView; accepted"),
-    ],
-)
-def test_what_it_refuses(make: Any, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
-        make()
 
 
 def test_views_of_several_formats_are_refused() -> None:

@@ -116,22 +116,3 @@ def test_objects_of_samples() -> None:
         vg.Augmenter(t)([{"image": image, "boxes": [[0, 0, 1, 2]]}])
     with pytest.raises(ValueError, match="got the class 'text' for labels that are numbers; accepted: numbers"):
         vg.Augmenter(t)([{"image": image, "labels": [3]}])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"by": "objects", "then": A}, "any_of=None; accepted: a list of classes, here or in all_of or none_of"),
-        ({"by": "objects", "any_of": ["text"]}, "then=None; accepted: a transform"),
-        ({"by": "objects", "any_of": "text", "then": A}, "any_of='text'; accepted: a list of classes"),
-        ({"by": "objects", "any_of": [1.5], "then": A}, r"any_of=\[1.5\]; accepted: a list of classes"),
-        (
-            {"by": "objects", "cases": {0: A}},
-            "cases=.*; accepted: any_of, all_of, none_of and then with by='obj",
-        ),
-        ({"by": "label", "cases": {0: A}, "any_of": [1]}, r"any_of=\[1\]; accepted: None with by='label'"),
-    ],
-)
-def test_arguments_of_objects(arguments: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        T.Cond(**arguments)

@@ -176,6 +176,42 @@ REFUSED = {
     "F.rotate(photo(), 30, center=(1,))": "center=(1,); accepted: None, or a pair (x, y)",
     'F.solarize(photo(), "x")': "threshold='x'; accepted: a number from -1e+09 to 1e+09",
     'vg.load_policy("rand-n1000000")': "num_ops=1000000; accepted: an integer from 0 to 64",
+    "vg.Augmenter(T.MixUp(num_classes=3))([photo(17, 31)] * 12)": (
+        'MixUp: mixes an image with others, ...partners="batch"'
+    ),
+    "T.MixUp()(photo(17, 31))": "MixUp: mixes an image with others",
+    'vg.Augmenter(T.MixUp(num_classes=3))([photo(17, 31)] * 12, partners="batches")': (
+        "partners: got 'batches'; accepted: 'batch', or places in the batch"
+    ),
+    "vg.Augmenter(T.MixUp(num_classes=3))([photo(17, 31)] * 12, partners=[12])": (
+        "integers from 0 to 11: 1 for each output"
+    ),
+    'vg.Augmenter(T.MixUp(num_classes=3))([photo(17, 31)] * 12, labels=[3] * 12, partners="batch")': (
+        "labels: got class 3; accepted: 0 to 2 (num_classes=3)"
+    ),
+    'vg.Augmenter(T.MixUp(num_classes=3))([photo(17, 31), photo(9, 9)], partners="batch")': (
+        "MixUp: got an image 17x31 (channels: 3), to be mixed with one 9x9"
+    ),
+    "T.Compose([T.MixUp(), T.RandomHorizontalFlip(1.0)])": (
+        "HorizontalFlip... after MixUp; accepted: RandomHorizontalFlip before MixUp"
+    ),
+    'vg.Augmenter(T.Identity())([photo(17, 31)] * 12, partners="foo")': (
+        "partners: got 'foo' with a transform that mixes nothing; accepted: 'batch'"
+    ),
+    "vg.Augmenter(T.MixUp()).explain(0, partners=[1, 2])": "partners: got [1, 2]; accepted: 1 ids",
+    'vg.Augmenter(T.Identity())([photo(9, 9)] * 2, labels=["a", "b"])': "labels: got ['a', ...; accepted: numbers",
+    'T.Cond(by="objects", then=A)': "any_of=None; accepted: a list of classes, here or in all_of or none_of",
+    'T.Cond(by="objects", any_of=["text"])': "then=None; accepted: a transform",
+    'T.Cond(by="objects", any_of="text", then=A)': "any_of='text'; accepted: a list of classes",
+    'T.Cond(by="objects", any_of=[1.5], then=A)': "any_of=[1.5]; accepted: a list of classes",
+    'T.Cond(by="objects", cases={0: A})': "cases=...; accepted: any_of, all_of, none_of and then with by='obj",
+    'T.Cond(by="label", cases={0: A}, any_of=[1])': "any_of=[1]; accepted: None with by='label'",
+    'vg.Augmenter(T.Compose([T.MixUp(), T.CutMix()]))([photo(17, 31)] * 2, partners="batch")': (
+        "CutMix after MixUp: an image is mixed once"
+    ),
+    'vg.Augmenter(T.Compose([T.Lambda(torch.neg, torch.Tensor), T.MixUp()]))([photo(17, 31)] * 2, partners="batch")': (
+        "MixUp after Lambda(...which is done to the finished tensor"
+    ),
 }
 
 
