@@ -128,7 +128,7 @@ def test_the_identity_of_a_typical_range_changes_nothing(name: str) -> None:
     cls: Any = T.Transform.registry[name]
     value = RANGES[name].identity
     if cls._typical_range.build is None:
-        transform = cls(**{cls._magnitude_name: int(value) if cls._magnitude_range.is_whole else value})
+        transform = cls(**{cls._magnitude_name: int(value) if cls._magnitude_range.is_integer else value})
     else:
         transform = cls._typical_range.build(value)
     for image in (RGB, GRAY):
