@@ -25,8 +25,8 @@ from variegate.workers.scheduler import (
     Action,
     Allocation,
     Finish,
-    Rules,
     Scheduler,
+    SchedulerSettings,
     Send,
     StartWorker,
     Task,
@@ -119,7 +119,7 @@ class Simulation:
     """The scheduler with made-up workers."""
 
     def __init__(self, scenario: Scenario, allocation: Allocation, steal: bool) -> None:
-        rules = Rules(
+        rules = SchedulerSettings(
             allocation=allocation,
             steal=steal,
             ordered=False,

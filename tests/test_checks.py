@@ -77,8 +77,8 @@ def test_refusals_name_the_argument_its_value_and_what_is_accepted(
 def test_a_word_that_is_near_is_asked_about() -> None:
     with pytest.raises(ValueError, match=r"^x: got 'Hots'; accepted: one of 'host', 'Device'; did you mean 'host'\?$"):
         checks.one_of("x", "Hots", ("host", "Device"))
-    assert checks.meant("device", ("host", "Device")) == "; did you mean 'Device'?"
-    assert checks.meant("far", ("host", "Device", 7)) == checks.meant(7, ("host",)) == ""
+    assert checks.did_you_mean("device", ("host", "Device")) == "; did you mean 'Device'?"
+    assert checks.did_you_mean("far", ("host", "Device", 7)) == checks.did_you_mean(7, ("host",)) == ""
 
 
 def test_transforms_outside_of_a_list_are_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from variegate.data.base import SourceError
-from variegate.errors import DecodeError, PolicyError, shortened
+from variegate.errors import DecodeError, PolicyError, truncate_middle
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ def test_messages_have_an_end(error: ValueError) -> None:
 
 
 def test_text_within_the_limit_is_as_it_is() -> None:
-    assert shortened("x" * 50, 50) == "x" * 50
-    assert len(shortened("x" * 51, 50)) == 50
+    assert truncate_middle("x" * 50, 50) == "x" * 50
+    assert len(truncate_middle("x" * 51, 50)) == 50

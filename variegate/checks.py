@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.removed import removal_message
 
 Choice = TypeVar("Choice")
@@ -34,13 +34,13 @@ def check_pixel_version(
     found = 1 if found is None else found
     if found != PIXEL_VERSION:
         raise error(
-            f"{place}: written with pixel version {shown(found)}, and this version of Variegate makes pixel version "
-            f"{PIXEL_VERSION}; install the version that wrote it, or {instead}"
+            f"{place}: written with pixel version {short_repr(found)}, and this version of Variegate makes pixel "
+            f"version {PIXEL_VERSION}; install the version that wrote it, or {instead}"
         )
 
 
 def refused(name: str, got: object, accepted: str) -> ValueError:
-    return ValueError(f"{name}: got {shown(got)}; accepted: {accepted}")
+    return ValueError(f"{name}: got {short_repr(got)}; accepted: {accepted}")
 
 
 def as_integer(value: Any) -> int | None:
@@ -127,10 +127,10 @@ def one_of(name: str, value: Any, choices: Sequence[Choice], *, error: Refusal =
     for choice in choices:
         if value is choice or (isinstance(value, type(choice)) and value == choice):
             return choice
-    raise error(name, value, "one of " + ", ".join(map(repr, choices)) + meant(value, choices))
+    raise error(name, value, "one of " + ", ".join(map(repr, choices)) + did_you_mean(value, choices))
 
 
-def meant(value: object, words: Iterable[object], cutoff: float = 0.6) -> str:
+def did_you_mean(value: object, words: Iterable[object], cutoff: float = 0.6) -> str:
     """A question at the end of a refusal, about the word that is near: "; did you mean 'host'?"; else nothing."""
     known = {word.lower(): word for word in words if isinstance(word, str)}
     near = get_close_matches(value.lower(), known, 1, cutoff) if isinstance(value, str) else ()
@@ -143,7 +143,7 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     removal = removal_message(f"{package}.{name}" if package else name)
     if removal is not None:
         return AttributeError(removal, name=name)
-    near = "" if name.startswith("_") else meant(name, names, cutoff=0.7)
+    near = "" if name.startswith("_") else did_you_mean(name, names, cutoff=0.7)
     # With a name, so that Python's own traceback adds no second suggestion.
     return AttributeError(f"module {module!r} has no attribute {name!r}{near}", name=name)
 
@@ -153,7 +153,7 @@ def a_path(name: str, value: str, words: Sequence[str], accepted: str) -> str:
     from "~" on. Otherwise it may be a misspelled word."""
     if os.sep in value or "." in value or value.startswith("~"):
         return value
-    raise refused(name, value, f"{accepted}, such as './{value}'{meant(value, words)}")
+    raise refused(name, value, f"{accepted}, such as './{value}'{did_you_mean(value, words)}")
 
 
 def _between(low: float | None, high: float | None, upwards: str) -> str:

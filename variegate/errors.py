@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from variegate.io.addresses import speakable, without_secrets
+from variegate.io.addresses import redact_secrets, redact_text
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -40,23 +40,23 @@ _LONGEST_LINE = 1000
 _shown = _Shown()
 
 
-def shortened(text: str, most: int = _LONGEST_LINE) -> str:
+def truncate_middle(text: str, most: int = _LONGEST_LINE) -> str:
     """Shorten a message in the middle: messages begin with a place and end with accepted values."""
     return text if len(text) <= most else f"{text[: most - most // 4 - 5]} ... {text[-(most // 4) :]}"
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """The value that a message says it got, on one line of at most a few hundred characters."""
     try:
         text = " ".join(_shown.repr(value).split())
     except Exception:  # a __repr__ may do anything
         text = f"a {type(value).__name__}"
-    return shortened(text, _LONGEST)
+    return truncate_middle(text, _LONGEST)
 
 
 def one_line(error: BaseException | str, *known: str) -> str:
     """The message of an error on one line, without secrets. ``known``: addresses that it may quote."""
-    return " ".join(without_secrets(str(error), *known).split())
+    return " ".join(redact_secrets(str(error), *known).split())
 
 
 class PolicyError(ValueError):
@@ -71,16 +71,16 @@ class PolicyError(ValueError):
         self.accepted = accepted
         place = one_line(where)
         place = place if len(place) <= _LONGEST else f"{place[:_LONGEST]} ..."
-        super().__init__(speakable(f"{place}: got {shown(got)}; accepted: {accepted}"))
+        super().__init__(redact_text(f"{place}: got {short_repr(got)}; accepted: {accepted}"))
 
 
 class DecodeError(ValueError):
     """Raised for a file that cannot be decoded; ``path`` is its name, without secrets of a URL, ``reason`` says why."""
 
     def __init__(self, path: str, reason: str) -> None:
-        self.path = without_secrets(path)
-        self.reason = without_secrets(shortened(reason))
-        super().__init__(speakable(f"{path}: {shortened(reason)}"))
+        self.path = redact_secrets(path)
+        self.reason = redact_secrets(truncate_middle(reason))
+        super().__init__(redact_text(f"{path}: {truncate_middle(reason)}"))
 
     def __reduce__(self) -> Any:
         return DecodeError, (self.path, self.reason)
@@ -90,7 +90,7 @@ class DeviceMemoryError(RuntimeError):
     """Raised when a device lacks memory for a batch: its images, results or intermediate buffers."""
 
 
-def each_alone(
+def try_each(
     items: Iterable[K],
     make: Callable[[K], T],
     is_items_fault: Callable[[Exception], bool] = lambda error: isinstance(error, ValueError),
@@ -110,7 +110,7 @@ def each_alone(
             yield item, result
 
 
-def not_taken(path: str, error: Exception) -> DecodeError:
+def refused_by_transform(path: str, error: Exception) -> DecodeError:
     """An image that the transform does not take, such as one smaller than a crop."""
     refusal = DecodeError(path, f"not taken by the transform: {error}")
     refusal.__cause__ = error

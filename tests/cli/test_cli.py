@@ -496,7 +496,7 @@ def test_something_moves_until_a_command_has_something_to_say(monkeypatch: pytes
         while "starting" not in drawn.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
         assert "starting" in drawn.getvalue()
-        console.say("found")
+        console.print_line("found")
         assert drawn.getvalue().endswith("\x1b[2Kfound\n")  # after the line that moved is wiped
         assert not console._starting
     drawn.truncate(0)

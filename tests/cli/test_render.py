@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from variegate.cli import augment
-from variegate.cli.console import say
+from variegate.cli.console import print_line
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.events import Note, Progress, Skipped
 from variegate.jobs.augment import ExpansionProgress
@@ -141,7 +141,7 @@ def test_prose_wraps_at_words_and_commands_stay_whole() -> None:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=20, color_system=None)
     for is_prose in (True, False):
-        say("variegate train SRC --policy run/policy.json", console, is_prose)
+        print_line("variegate train SRC --policy run/policy.json", console, is_prose)
     assert shown.getvalue().splitlines() == [
         "variegate train SRC ",
         "--policy ",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.data.contract import SOURCES, Opener, Picture, pictures, pixels_of
-from variegate.data.base import Item, SampleName, Source
+from variegate.data.base import Item, SampleRef, Source
 
 pytestmark = pytest.mark.parametrize("open_it", SOURCES.values(), ids=SOURCES)
 
@@ -46,7 +46,7 @@ def test_no_index_outside(open_it: Opener, tmp_path: Path) -> None:
 def test_names_and_ids_tell_samples_apart(open_it: Opener, tmp_path: Path) -> None:
     source, *_ = open_it(tmp_path / "data", pictures())
     names = [source.name(index) for index in range(len(source))]
-    assert all(isinstance(name, SampleName) and name.file for name in names)
+    assert all(isinstance(name, SampleRef) and name.file for name in names)
     assert len({str(name) for name in names}) == len(names)
     ids = source.ids(np.arange(len(source)))
     assert ids.dtype == np.uint64

@@ -16,7 +16,7 @@ from tests.data.contract import folder, pictures, shards
 from tests.data.tars import indices_of, read_all
 from variegate.apps.preview.choosing import choose_images
 from variegate.data.base import SourceError
-from variegate.data.filtered import PlaceWithout, sample_keys
+from variegate.data.filtered import SourceWithExclusions, sample_keys
 from variegate.data.indexing import index_source
 from variegate.data.opening import open_source
 from variegate.data.stamps import stamps_of
@@ -67,7 +67,7 @@ def test_the_others_are_augmented_indexed_and_shown_as_beside_those_left_out(
 ) -> None:
     monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
     transform = Compose([Rotate(30), RandomResizedCrop(16)])
-    without = PlaceWithout(str(place), listed)
+    without = SourceWithExclusions(str(place), listed)
 
     def made(source: Any) -> dict[int, Any]:
         loader = Loader(source, transform, 2, seed=3, shuffle=False, num_threads=1, device="cpu")
@@ -84,7 +84,7 @@ def test_the_others_are_augmented_indexed_and_shown_as_beside_those_left_out(
     assert [image.name for image in chosen] == sample_keys(open_source(place))[1:-1]
     assert [image.sample_id for image in chosen] == [1, 2, 3, 4, 5]
     with pytest.raises(SourceError, match=r"--exclude: got .* is one image; leave it out"):
-        choose_images(PlaceWithout(str(place / "ant" / "000.jpg"), listed), 8)
+        choose_images(SourceWithExclusions(str(place / "ant" / "000.jpg"), listed), 8)
 
 
 def test_fingerprints_tell_what_is_left_out_and_not_how_it_is_said(place: Path, listed: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.data.tars import tar_bytes
-from variegate.data.base import SampleName
+from variegate.data.base import SampleRef
 from variegate.data.filtered import name_key, sample_key
 from variegate.data.opening import open_source
 
@@ -24,12 +24,12 @@ def test_by_index_and_in_shards_it_is_the_same_and_knows_no_folder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        (SampleName("s3://user:pw@bucket/x/a.tar", "1.jpg"), "a.tar: 1.jpg"),
-        (SampleName("a.tar", "two\nlines\r.jpg"), "a.tar: two\\nlines\\r.jpg"),
-        (SampleName("a.tar", "a\tb.jpg"), "a.tar: a\\tb.jpg"),
-        (SampleName("a.tar", "\udcff.jpg"), "a.tar: \\udcff.jpg"),
-        (SampleName("images", "item 3"), "images: item 3"),
-        (SampleName("of/a/data/set.jpg"), "of/a/data/set.jpg"),
+        (SampleRef("s3://user:pw@bucket/x/a.tar", "1.jpg"), "a.tar: 1.jpg"),
+        (SampleRef("a.tar", "two\nlines\r.jpg"), "a.tar: two\\nlines\\r.jpg"),
+        (SampleRef("a.tar", "a\tb.jpg"), "a.tar: a\\tb.jpg"),
+        (SampleRef("a.tar", "\udcff.jpg"), "a.tar: \\udcff.jpg"),
+        (SampleRef("images", "item 3"), "images: item 3"),
+        (SampleRef("of/a/data/set.jpg"), "of/a/data/set.jpg"),
     ],
 )
 def test_every_name_is_a_line_of_utf_8(name, expected):

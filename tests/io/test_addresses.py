@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variegate.io.addresses import shown, without_secrets
+from variegate.io.addresses import redact_secrets, redact_url
 
 SCHEMES = ("http", "https", "s3", "gs", "ftp", "sftp", "memory", "abfs", "ray", "webdav", "newscheme")
 OUTER = ("", "zip://inner/a.jpg::", "simplecache::", "zip://a.jpg::simplecache::")
@@ -51,12 +51,12 @@ def cases(draw: st.DrawFn) -> Case:
 
 @given(cases(), st.sampled_from(TEXTS))
 def has_no_secret(case: Case, text: str) -> None:
-    for said in (shown(case.address), without_secrets(text.format(case.address))):
+    for said in (redact_url(case.address), redact_secrets(text.format(case.address))):
         assert not re.search("[QXZÄ]", said), said
         assert "pw" not in said
         if case.is_clear:
             assert case.visible in said
-    assert without_secrets(shown(case.address)) == shown(case.address)
+    assert redact_secrets(redact_url(case.address)) == redact_url(case.address)
 
 
 @pytest.mark.parametrize("examples", [300, pytest.param(1500, marks=pytest.mark.slow)])
@@ -70,7 +70,7 @@ def test_what_a_package_says_of_a_known_address(case: Case) -> None:
     from urllib.parse import quote, unquote
 
     said = f"no: {unquote(case.address)} ({quote(case.address)}): '{case.address}'"
-    assert not re.search("Q[^ ]*Z", without_secrets(said, case.address))
+    assert not re.search("Q[^ ]*Z", redact_secrets(said, case.address))
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ def test_what_a_package_says_of_a_known_address(case: Case) -> None:
     ],
 )  # fmt: skip
 def test_as_it_is_shown(address: str, expected: str) -> None:
-    assert shown(address) == expected
+    assert redact_url(address) == expected
 
 
 def test_what_a_path_object_made_of_an_address() -> None:
-    assert without_secrets("https:/me:pw@host/a.json: no such file") == "https:/host/a.json: no such file"
-    assert without_secrets("note:/me:pw@host, C:/x@y") == "note:/me:pw@host, C:/x@y"
+    assert redact_secrets("https:/me:pw@host/a.json: no such file") == "https:/host/a.json: no such file"
+    assert redact_secrets("note:/me:pw@host, C:/x@y") == "note:/me:pw@host, C:/x@y"
 
 
 def test_secrets_that_stand_alone() -> None:
     address = "sftp://bob:open%20sesame@host/a file.tar?sig=abc&x=1"
     said = "Authentication failed for bob with 'open sesame', sig abc, at " + address
-    assert without_secrets(said, address) == ("Authentication failed for … with '…', sig …, at sftp://host/a file.tar")
+    assert redact_secrets(said, address) == ("Authentication failed for … with '…', sig …, at sftp://host/a file.tar")

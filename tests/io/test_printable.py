@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from variegate.io.addresses import printable
+from variegate.io.addresses import escape_control
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from variegate.io.addresses import printable
     ],
 )  # fmt: skip
 def test_as_it_is_shown(text: str, expected: str) -> None:
-    assert printable(text) == expected
+    assert escape_control(text) == expected
 
 
 @given(st.text(st.characters()))
 def test_nothing_that_acts_is_left(text: str) -> None:
-    shown = printable(text)
+    shown = escape_control(text)
     shown.encode()
     acting = {unicodedata.category(letter) for letter in shown if letter not in "\u200c\u200d"}
     assert not acting & {"Cc", "Cs", "Zl", "Zp"}
@@ -39,4 +39,4 @@ def test_nothing_that_acts_is_left(text: str) -> None:
         unicodedata.bidirectional(letter) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
         for letter in shown
     )
-    assert printable(shown) == shown
+    assert escape_control(shown) == shown

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from variegate.io.recent import RecentValues
+from variegate.io.recent import LruCache
 
 
 def test_the_least_recently_used_go_first() -> None:
-    recent: RecentValues[str, int] = RecentValues(10)
+    recent: LruCache[str, int] = LruCache(10)
     for n, key in enumerate("abc"):
         assert recent.put(key, n, 3) == n
     assert recent.get("a") == 0
@@ -21,7 +21,7 @@ def test_the_least_recently_used_go_first() -> None:
 
 
 def test_a_value_in_the_place_of_another_counts_once() -> None:
-    recent: RecentValues[int, bytes] = RecentValues(8)
+    recent: LruCache[int, bytes] = LruCache(8)
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: recent.put(1, b"1234", 4), range(1000)))
     recent.put(2, b"5678", 4)

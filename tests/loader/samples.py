@@ -13,7 +13,7 @@ from PIL import Image
 
 import variegate as vg
 from tests.images import PHOTOS, photo
-from variegate.data.base import Item, SampleName, SourceError
+from variegate.data.base import Item, SampleRef, SourceError
 from variegate.data.samples import POSITION_BITS, Samples, samples_of
 from variegate.data.sharded import ShardedSource
 from variegate.errors import DecodeError
@@ -60,8 +60,8 @@ class MemorySource:
             raise data
         return Item(data if index in self.broken else jpeg(index), index % 2)
 
-    def name(self, index: int) -> SampleName:
-        return SampleName("memory", f"{index}.jpg")
+    def name(self, index: int) -> SampleRef:
+        return SampleRef("memory", f"{index}.jpg")
 
     def ids(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return indices.astype(np.uint64) + np.uint64(1000)

@@ -16,7 +16,7 @@ import torch
 
 import variegate as vg
 from variegate import transforms as T
-from variegate.decode.depth import one_note
+from variegate.decode.depth import note_once
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
 from variegate.program.depth import Depth
@@ -110,7 +110,7 @@ def test_files_as_float32(tmp_path: Path, data: bytes, ending: str, wanted: Arra
 def test_12_bits_of_a_tiff_are_white_at_4095() -> None:
     file = PillowFile(saved(TWELVE_BITS, "TIFF"), "a.tif")
     file._image.tag_v2[258] = (12,)  # type: ignore[attr-defined]  # as those have that Pillow cannot write
-    with one_note(set(), Depth.UINT16):
+    with note_once(set(), Depth.UINT16):
         made = file.decode(mode="L")
     assert np.array_equal(made[..., 0], np.rint(np.minimum(TWELVE_BITS, 4095) * (65535 / 4095)))
 

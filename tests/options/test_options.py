@@ -19,7 +19,7 @@ from variegate.cli.options import CommandOptions, add_command, make_command, typ
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.learn.history import Settings
-from variegate.options import Opt, Options, options_of, part_of
+from variegate.options import Opt, Options, options_of, project
 from variegate.options.datasets import (
     CheckingOptions,
     CleaningOptions,
@@ -101,7 +101,7 @@ def test_a_field_may_repeat_an_inherited_one_with_another_default() -> None:
     assert (loaves.default, loaves.opt.help) == (1, "Number of loaves.")
     with pytest.raises(ValueError, match="loaves: got 0; accepted: an integer from 1 on"):
         Toast(loaves=0)
-    assert part_of(Baking, Toast(salt=2.0)) == Baking(loaves=1, salt=2.0)
+    assert project(Baking, Toast(salt=2.0)) == Baking(loaves=1, salt=2.0)
 
 
 def test_a_command_gets_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from variegate.executors.runners.cuda import CudaRunner
 from variegate.program.ops import Op
 from variegate.program.program import Program
 from variegate.targets.following import Follower
-from variegate.targets.samples import OfImage
+from variegate.targets.samples import ImageTargets
 
 # As few tiles as can be: the interpreter takes as long for small ones.
 RUNNER = interpreted_runner((32, 64))
@@ -32,7 +32,7 @@ def numbered(size: tuple[int, ...]) -> np.ndarray:
 
 
 def check(
-    program: Program, images: Sequence[OfImage], runner: CudaRunner = RUNNER, **options: Any
+    program: Program, images: Sequence[ImageTargets], runner: CudaRunner = RUNNER, **options: Any
 ) -> list[dict[str, Any]]:
     """The same masks by both -> the device's results."""
     settings = vg.Targets(**options)
@@ -59,7 +59,9 @@ def _image(size: tuple[int, int]) -> Image:
 
 def _check_chains(chains: Sequence[Sequence[Step]], sizes: Sequence[tuple[int, int]]) -> None:
     program = program_of(chains, [_image(size) for size in sizes])
-    check(program, [OfImage(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], mask_fill=-7)
+    check(
+        program, [ImageTargets(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], mask_fill=-7
+    )
 
 
 @pytest.mark.parametrize("op", GEOMETRY, ids=lambda op: op.name)
@@ -102,7 +104,7 @@ def test_several_tiles() -> None:
     sizes = [(20, 37), (3, 3), (8, 16)]
     chain = [rotate(20.0, 1), crop(-2, 3, 17, 33)]
     program = program_of([chain, [step(Op.HFLIP)], []], [_image(size) for size in sizes])
-    check(program, [OfImage(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], runner)
+    check(program, [ImageTargets(str(n), size, masks={"": numbered(size)}) for n, size in enumerate(sizes)], runner)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64, np.bool_])
@@ -115,7 +117,7 @@ def test_masks_of_every_dtype(dtype: Any) -> None:
     for n, size in enumerate(sizes):
         masks = {name: rng.integers(low, high, size, np.int64).astype(dtype) for name in ("a", "b")}
         each = rng.integers(low, high, (n + 1, *size), np.int64).astype(dtype)
-        images.append(OfImage(str(n), size, masks=masks, has_mask_names=True, instances=each))
+        images.append(ImageTargets(str(n), size, masks=masks, has_mask_names=True, instances=each))
     results = check(program_of([[rotate(30.0, 1)]] * 2, [_image(size) for size in sizes]), images, mask_fill=1)
     assert [len(result["masks"]) for result in results] == [1, 2]
     assert str(results[0]["mask"]["a"].dtype) == f"torch.{np.dtype(dtype).name}"
@@ -123,7 +125,7 @@ def test_masks_of_every_dtype(dtype: Any) -> None:
 
 def test_a_fill_that_masks_cannot_hold_is_refused() -> None:
     program = program_of([[step(Op.HFLIP)]], [_image((5, 6))])
-    of = OfImage("samples[0]", (5, 6), masks={"": np.zeros((5, 6), np.uint8)})
+    of = ImageTargets("samples[0]", (5, 6), masks={"": np.zeros((5, 6), np.uint8)})
     with pytest.raises(ValueError, match=r"mask_fill: got -1; accepted for uint8 masks: 0 to 255"):
         Follower(program, [of], vg.Targets(mask_fill=-1), 1, RUNNER).results()
 
@@ -168,13 +170,13 @@ def test_tensors_are_read_where_they_are() -> None:
     size = (30, 40)
     program = program_of([[rotate(9.0)], [step(Op.VFLIP)]], [_image(size)] * 2)
     shared = numbered(size)
-    there = [OfImage("device", size, masks={"": torch.from_numpy(shared)}) for _ in range(2)]
+    there = [ImageTargets("device", size, masks={"": torch.from_numpy(shared)}) for _ in range(2)]
     check(program, there)
 
 
 def test_tensors_of_another_device_are_refused() -> None:
     program = program_of([[step(Op.HFLIP)]], [_image((5, 6))])
-    of = OfImage("samples[0]", (5, 6), masks={"": torch.zeros(5, 6, dtype=torch.uint8, device="meta")})
+    of = ImageTargets("samples[0]", (5, 6), masks={"": torch.zeros(5, 6, dtype=torch.uint8, device="meta")})
     with pytest.raises(ValueError, match=r"samples\[0\]: got a mask on meta; accepted: masks on cpu or on the host"):
         Follower(program, [of], vg.Targets(), 1, RUNNER).results()
 

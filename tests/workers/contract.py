@@ -17,7 +17,7 @@ import torch
 from tests.workers.toys import Echo, Give, Made, Toy
 from variegate.workers.protocol import FatalError, WorkerPool
 from variegate.workers.run import FailedItem, FinishedItems, run_tasks
-from variegate.workers.scheduler import Rules, Scheduler
+from variegate.workers.scheduler import Scheduler, SchedulerSettings
 
 NAMES = ("cpu:0", "cpu:1")
 
@@ -42,7 +42,7 @@ class Run:
 
     def __init__(self, workers: WorkerPool, names: tuple[str, ...] = NAMES, **rules: Any) -> None:
         self.workers = workers
-        self.scheduler = Scheduler(names, Rules(**rules))
+        self.scheduler = Scheduler(names, SchedulerSettings(**rules))
 
     def __call__(self, feed: Any, **options: Any) -> Generator[FinishedItems | FailedItem, None, None]:
         return run_tasks(self.workers, self.scheduler, feed, **options)

@@ -21,7 +21,7 @@ from tests.workers.toys import Give, Toy
 from variegate.workers.processes import ProcessPool
 from variegate.workers.protocol import EngineError
 from variegate.workers.run import FailedItem, FinishedItems, run_tasks
-from variegate.workers.scheduler import Rules, Scheduler
+from variegate.workers.scheduler import Scheduler, SchedulerSettings
 
 pytestmark = pytest.mark.process
 
@@ -103,7 +103,9 @@ def test_a_work_that_cannot_be_unpickled_gives_its_reason() -> None:
 def test_libraries_find_the_number_of_threads_before_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    (done,) = run_tasks(ProcessPool(Surroundings(), NAMES[:1], 3), Scheduler(NAMES[:1], Rules()), [(0, 1, None)])
+    (done,) = run_tasks(
+        ProcessPool(Surroundings(), NAMES[:1], 3), Scheduler(NAMES[:1], SchedulerSettings()), [(0, 1, None)]
+    )
     assert isinstance(done, FinishedItems)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     assert done.outputs == [done.outputs[0] | dict.fromkeys(names, "3")]

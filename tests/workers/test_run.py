@@ -118,11 +118,11 @@ def test_results_belong_to_the_consumer_alone() -> None:
     class Thing:
         """A result that can be watched."""
 
-    handed_out: list[weakref.ref[Thing]] = []
+    mark_consumed: list[weakref.ref[Thing]] = []
     for done in run_of(Give())((item, item + 2, [Thing(), Thing()]) for item in range(0, 60, 2)):
         assert isinstance(done, FinishedItems)
-        assert [thing() for thing in handed_out] == [None] * len(handed_out)
-        handed_out += [weakref.ref(thing) for thing in done.outputs]
+        assert [thing() for thing in mark_consumed] == [None] * len(mark_consumed)
+        mark_consumed += [weakref.ref(thing) for thing in done.outputs]
         del done
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from variegate.workers.protocol import (
-    Beat,
     EngineError,
+    Heartbeat,
     ItemStarted,
     TaskDone,
     TaskFailed,
@@ -27,8 +27,8 @@ from variegate.workers.scheduler import (
     Action,
     Finish,
     Retire,
-    Rules,
     Scheduler,
+    SchedulerSettings,
     Send,
     StartWorker,
     StopWorker,
@@ -50,7 +50,7 @@ class Devices:
     """Devices that carry out a scheduler's actions, and check them. The output of an item is its number."""
 
     def __init__(self, number: int, is_ready: bool = True, **rules: Any) -> None:
-        self.rules = Rules(**rules)
+        self.rules = SchedulerSettings(**rules)
         self.scheduler = Scheduler([f"d{device}" for device in range(number)], self.rules)
         self.now = 0.0
         self.workers: dict[int, Worker] = {}
@@ -303,7 +303,7 @@ def test_events_of_replaced_workers_are_ignored() -> None:
     worker = devices.worker(0)
     (task,) = devices.workers[worker].tasks
     devices.wait(500.0)
-    for event in (Beat(worker), WorkerReady(worker), TaskDone(worker, task.number), WorkerLost(worker, "late")):
+    for event in (Heartbeat(worker), WorkerReady(worker), TaskDone(worker, task.number), WorkerLost(worker, "late")):
         assert devices.scheduler.handle(event, devices.now) == []
 
 
@@ -317,9 +317,9 @@ def test_events_of_replaced_workers_are_ignored() -> None:
 )
 def test_rules_that_are_not_accepted_are_named(name: str, value: Any, accepted: str) -> None:
     with pytest.raises(ValueError, match=f"^{name}: got {value!r}; accepted: {accepted}$"):
-        Rules(**{name: value})
+        SchedulerSettings(**{name: value})
     with pytest.raises(ValueError, match="devices: got none; accepted: one or more"):
-        Scheduler([], Rules())
+        Scheduler([], SchedulerSettings())
 
 
 ITEMS = st.sets(st.integers(0, 59), max_size=4)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from variegate.io.addresses import check_is_local, speakable
+from variegate.io.addresses import check_is_local, redact_text
 from variegate.io.durable import write_atomically
 
 # Text and lines; what matters less.
@@ -102,7 +102,7 @@ def line_handles(entries: Sequence[tuple[str, str]], **style: Any) -> list[Any]:
 
 def drawable(text: str) -> str:
     """Text with names in it: as it may be printed, and without a dollar that begins a formula."""
-    return speakable(text).replace("$", r"\$")
+    return redact_text(text).replace("$", r"\$")
 
 
 def check_path(path: Path, name: str = "out") -> None:

@@ -22,13 +22,13 @@ from variegate.augmenter.planner import (
     RunningCount,
     labels_of,
     num_partners,
-    of_one_sample,
+    single_conditions,
     with_labels,
 )
 from variegate.augmenter.samples import augment_samples
 from variegate.checks import integer, one_of
 from variegate.decode.entropy.index import EntropyIndex
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.executors.batches import check_fits, depth_of_batch
 from variegate.executors.runners import runner as runners
 from variegate.executors.runners.decode_plan import SCALES
@@ -106,7 +106,7 @@ class Augmenter(CopiedByState, RemovedMethods):
             transform = load_policy(transform)
         if not isinstance(transform, Transform):
             raise TypeError(
-                f"transform: got {shown(transform)}; accepted: a variegate transform, such as T.Compose([...]), "
+                f"transform: got {short_repr(transform)}; accepted: a variegate transform, such as T.Compose([...]), "
                 "or what vg.load_policy takes"
             )
         if transform.num_slots > MAX_SLOTS:
@@ -282,7 +282,7 @@ class Augmenter(CopiedByState, RemovedMethods):
         call = Request(ids, epoch, copy, conditions, partners)
         if targets is not None or isinstance(images[0] if is_list and images else images, Mapping):
             if labels is not None:
-                raise ValueError(f"labels: got {shown(labels)} with dicts; accepted: the key 'label' of each")
+                raise ValueError(f"labels: got {short_repr(labels)} with dicts; accepted: the key 'label' of each")
             return augment_samples(self, images, targets, call)
         if is_list and bytes in map(type, images):
             files = EncodedBatch(images, NAMES.format)
@@ -465,9 +465,9 @@ class Augmenter(CopiedByState, RemovedMethods):
             raise ValueError(f"size: got {size!r}; accepted: (height, width) or (height, width, channels)")
         needed = num_partners(self.transform)
         if partners is not None and len(partners) != needed:
-            raise ValueError(f"partners: got {shown(partners)}; accepted: {needed} ids")
+            raise ValueError(f"partners: got {short_repr(partners)}; accepted: {needed} ids")
         ids = [id, *(() if partners is None else partners)]
-        values = of_one_sample(conditions, len(ids))
+        values = single_conditions(conditions, len(ids))
         places = None if partners is None else [range(1, len(ids))]
         known = None if boxes is None else [boxes] * len(ids)
         sampled = self.program([size] * len(ids), ids, epoch, copy, values, partners=places, boxes=known)

@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import Int32Array, split
 from variegate.executors.runners.grouping import frames_of
 from variegate.program.program import Program
-from variegate.targets.samples import OfImage, of_images
+from variegate.targets.samples import ImageTargets, of_images
 from variegate.targets.settings import Targets
 
 # Targets that a clip has once.
@@ -26,7 +26,7 @@ class Clips:
         self._samples, self._options, self._names = samples, options, names
         self.images, self.counts = frames_of([sample["image"] for sample in samples])
 
-    def check(self, shapes: Int32Array) -> list[OfImage]:
+    def check(self, shapes: Int32Array) -> list[ImageTargets]:
         """Check all frames. Raises ValueError for a key that has not one entry for each frame."""
         found = []
         once = (*_OF_CLIPS, *self._options.passed)
@@ -37,17 +37,17 @@ class Clips:
             found += of_images(frames, of_clip, self._options, f"{name}, frame {{}}")
         return found
 
-    def joined(self, frames: Sequence[OfImage]) -> list[OfImage]:
+    def joined(self, frames: Sequence[ImageTargets]) -> list[ImageTargets]:
         """Boxes and labels of all frames, per clip, for transforms that choose by boxes."""
         return list(map(self._joined, split(frames, self.counts)))
 
-    def _joined(self, frames: Sequence[OfImage]) -> OfImage:
+    def _joined(self, frames: Sequence[ImageTargets]) -> ImageTargets:
         corners = [of.corners for of in frames if of.corners is not None]
         labels = [label for of in frames for label in of.lists.get("labels", ())]
         lists = {"labels": labels} if "labels" in frames[0].lists else {}
         return replace(frames[0], corners=np.concatenate(corners) if corners else None, lists=lists)
 
-    def with_dropped(self, program: Program, frames: Sequence[OfImage]) -> Program:
+    def with_dropped(self, program: Program, frames: Sequence[ImageTargets]) -> Program:
         """Split the boxes that a clip's program drops into boxes of its frames."""
         if program.dropped_boxes is None:
             return program

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from variegate.checks import as_integer, integer
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.executors.runners.grouping import over_frames, shapes_of_clips
 from variegate.ops.base import Transform, refuse_views
 from variegate.pipelines.pipeline import Pipeline
@@ -205,7 +205,7 @@ def check_ids(ids: Any, number: int) -> npt.NDArray[np.uint64]:
         array = np.array([i if 0 <= i < 1 << 64 else -1 for i in ids], dtype=object)
         array = array.astype(np.int64 if (array < 0).any() else np.uint64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and number and int(array.min()) < 0):
-        raise ValueError(f"ids: got {shown(ids)}; accepted: integers from 0 to 2**64 - 1")
+        raise ValueError(f"ids: got {short_repr(ids)}; accepted: integers from 0 to 2**64 - 1")
     return array.astype(np.uint64)
 
 
@@ -221,14 +221,14 @@ def check_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArr
         return {}
     if not isinstance(conditions, Mapping) or not all(isinstance(name, str) for name in conditions):
         accepted = 'a dict from name to one value per image, such as {"label": labels}'
-        raise TypeError(f"conditions: got {shown(conditions)}; accepted: {accepted}")
+        raise TypeError(f"conditions: got {short_repr(conditions)}; accepted: {accepted}")
     return {
         name: _one_each(f"conditions[{name!r}]", values, number, "one value per image", scalar=False)
         for name, values in conditions.items()
     }
 
 
-def of_one_sample(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
+def single_conditions(conditions: Conditions, number: int) -> dict[str, npt.NDArray[Any]]:
     """The conditions of one sample, repeated for ``number`` equal images."""
     if isinstance(conditions, Mapping):
         conditions = {name: np.atleast_1d(np.asarray(value)) for name, value in conditions.items()}
@@ -250,7 +250,7 @@ def check_copies(copy: Any, number: int) -> npt.NDArray[np.uint32]:
         return np.array([integer("copy", copy, 0, 2**32 - 1, accepted=accepted)], np.uint32)
     array = _one_each("copy", copy, number, "one integer, or one per image")
     if array.dtype.kind not in "iu" or (number and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32):
-        raise ValueError(f"copy: got {shown(copy)}; accepted: integers from 0 to 2**32 - 1")
+        raise ValueError(f"copy: got {short_repr(copy)}; accepted: integers from 0 to 2**32 - 1")
     return array.astype(np.uint32)
 
 
@@ -264,7 +264,7 @@ def _one_each(name: str, values: Any, number: int, accepted: str, scalar: bool =
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError) as error:  # NumPy's word for lists of several lengths
-        raise ValueError(f"{name}: got {shown(values)}; {accepted}") from error
+        raise ValueError(f"{name}: got {short_repr(values)}; {accepted}") from error
     if (array.shape if scalar else array.shape[:1]) != (number,):
         raise ValueError(f"{name}: got shape {array.shape}; {accepted}")
     return array
@@ -294,7 +294,7 @@ def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.in
     """Partners of outputs, int32[outputs, needed], places in the batch; None where there is nothing to mix."""
     is_batch = isinstance(partners, str) and partners == "batch"
     if not needed and not is_batch:
-        raise ValueError(f"partners: got {shown(partners)} with a transform that mixes nothing; accepted: 'batch'")
+        raise ValueError(f"partners: got {short_repr(partners)} with a transform that mixes nothing; accepted: 'batch'")
     if not needed or not images:
         return None
     if is_batch:
@@ -304,12 +304,12 @@ def check_partners(partners: Any, images: int, needed: int) -> npt.NDArray[np.in
     try:
         array = np.asarray(partners)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"partners: got {shown(partners)}; accepted: {accepted}") from error
+        raise ValueError(f"partners: got {short_repr(partners)}; accepted: {accepted}") from error
     if array.ndim == 1 and needed == 1:
         array = array[:, None]
     is_fit = array.ndim == 2 and array.shape[1] == needed and 0 < len(array) <= images and array.dtype.kind in "iu"
     if not is_fit or array.min() < 0 or array.max() >= images:
-        raise ValueError(f"partners: got {shown(partners)}; accepted: {accepted}")
+        raise ValueError(f"partners: got {short_repr(partners)}; accepted: {accepted}")
     return array.astype(np.int32)
 
 
@@ -351,7 +351,7 @@ def labels_of(program: Program, labels: Any, transform: Any) -> torch.Tensor | M
         return labels
     array = _as_array(labels)
     if array.dtype.kind not in "iubf":
-        raise ValueError(f"labels: got {shown(labels)}; accepted: numbers, one or as many for each image")
+        raise ValueError(f"labels: got {short_repr(labels)}; accepted: numbers, one or as many for each image")
     return torch.as_tensor(array)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from variegate.arrays import Int32Array
-from variegate.augmenter.planner import Request, label_of, labels_of, of_one_sample, with_labels
+from variegate.augmenter.planner import Request, label_of, labels_of, single_conditions, with_labels
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import with_wanted_channels
 from variegate.ops.base import refuse_views
@@ -19,11 +19,11 @@ from variegate.program.program import Program
 if TYPE_CHECKING:
     from variegate.augmenter.augmenter import Augmenter
     from variegate.augmenter.clips import Clips
-    from variegate.targets.samples import OfImage
+    from variegate.targets.samples import ImageTargets
     from variegate.targets.settings import Targets
 
 
-class Followed(NamedTuple):
+class AugmentedTargets(NamedTuple):
     """``labels``: None where nothing was mixed. ``belonging``: of each image, by key. ``program``: the program that
     ran."""
 
@@ -46,7 +46,7 @@ def augment_samples(
     if is_one := isinstance(samples, Mapping):
         samples, names = [samples], "sample"
         ids = None if call.ids is None else np.atleast_1d(call.ids)
-        call = call._replace(ids=ids, conditions=of_one_sample(call.conditions, 1))
+        call = call._replace(ids=ids, conditions=single_conditions(call.conditions, 1))
     check_batch(samples, options, names)
     if options.padded:
         raise ValueError("targets: got padded=True; accepted: False, as padding is for the batches of a vg.Loader")
@@ -77,13 +77,13 @@ def augment_samples(
 def follow(
     augmenter: Augmenter,
     images: Any,
-    check: Callable[[Int32Array], Sequence[OfImage]],
+    check: Callable[[Int32Array], Sequence[ImageTargets]],
     options: Targets,
     labels: Any = None,
     classes: Sequence[str] = (),
     clips: Clips | None = None,
     **request: Any,
-) -> Followed:
+) -> AugmentedTargets:
     """Augment images or an ``EncodedBatch`` together with their targets. ``check``: shapes [N, 3] -> that, of each.
 
     ``clips``: those whose frames the images are.
@@ -108,7 +108,7 @@ def follow(
         raise ValueError(f"transform: got {cut} for samples with targets; accepted: transforms that keep one image")
     # Before a batch is made: a decoder that reads a part of a picture puts its size into the program.
     follower = Follower(program, belonging, options, augmenter.num_threads, runner.mask_runner)
-    follower.lay_objects()
+    follower.paste_objects()
     made: Any = (runner.decode_and_run if is_encoded else runner.run)(program, batch)
     mixed = None if labels is None or program.mixture is None else labels_of(program, labels, planner.transform)
-    return Followed(with_wanted_channels(made, program.output), mixed, follower.results(), program)
+    return AugmentedTargets(with_wanted_channels(made, program.output), mixed, follower.results(), program)

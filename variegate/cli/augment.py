@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from variegate.cli.console import INTERRUPTED, CommandError, ConsoleTable, emit_json, note, print_facts
+from variegate.cli.console import INTERRUPTED, CommandError, ConsoleTable, emit_json, note, print_key_values
 from variegate.cli.options import ImportOptions, NewFolder, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.io.amounts import pluralize
@@ -39,11 +39,11 @@ def augment(options: AugmentOptions) -> None:
         variegate augment photos out --copies 4 --size 224
         variegate augment photos out --policy imagenet --devices cuda:0,cuda:1
     """
-    from variegate.io.addresses import shown
+    from variegate.io.addresses import redact_url
     from variegate.jobs.arguments import policy_notes
-    from variegate.jobs.augment.opening import expansion_of
+    from variegate.jobs.augment.opening import open_expansion
 
-    expansion = expansion_of(options.place, options.dst, options)
+    expansion = open_expansion(options.place, options.dst, options)
     source = expansion.plan.source
     if not options.as_json:
         note(*source.notes(), *policy_notes(options.policy, options.size, options.epoch))
@@ -51,7 +51,7 @@ def augment(options: AugmentOptions) -> None:
     run_expansion(expansion, options.as_json)
     print_report(expansion.report, str(expansion.destination), options.as_json)
     if expansion.report.written + expansion.report.resumed == 0:
-        raise CommandError(f"{shown(options.src)}: {none_could_be_read(len(source))}")
+        raise CommandError(f"{redact_url(options.src)}: {none_could_be_read(len(source))}")
 
 
 def none_could_be_read(num_images: int) -> str:
@@ -61,7 +61,7 @@ def none_could_be_read(num_images: int) -> str:
 def run_expansion(expansion: Expansion, as_json: bool) -> None:
     """Run with progress. Raises CommandError if the run did not finish, with the count of images written."""
     from variegate.errors import DecodeError
-    from variegate.io.addresses import shown
+    from variegate.io.addresses import redact_url
     from variegate.workers.protocol import EngineError
 
     report = expansion.report
@@ -82,7 +82,7 @@ def run_expansion(expansion: Expansion, as_json: bool) -> None:
         again = " (to resume, run the same command again)" if kept and not hint else ""
         raise CommandError(f"{error}{kept}{hint}{again}") from error
     if report.is_interrupted:
-        counts = f"{shown(str(expansion.destination))} has {done:,} of {pluralize(report.total, 'image')}"
+        counts = f"{redact_url(str(expansion.destination))} has {done:,} of {pluralize(report.total, 'image')}"
         raise CommandError(f"interrupted: {counts}; to resume, run the same command again", INTERRUPTED)
 
 
@@ -94,9 +94,9 @@ def print_start(expansion: Expansion, as_json: bool) -> None:
 
 
 def print_report(report: Report, destination: str, as_json: bool) -> None:
-    from variegate.io.addresses import shown
+    from variegate.io.addresses import redact_url
 
-    where = shown(destination)
+    where = redact_url(destination)
     if as_json:
         emit_json(
             "interrupted" if report.is_interrupted else "done",
@@ -111,7 +111,7 @@ def print_report(report: Report, destination: str, as_json: bool) -> None:
         )
         return
     before = f" (and {report.missing:,} by an earlier run)" if report.missing and not report.skipped else ""
-    print_facts(
+    print_key_values(
         [
             ("files in", f"{report.files:,}"),
             ("written", f"{report.written:,}"),

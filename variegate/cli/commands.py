@@ -9,7 +9,7 @@ import typer
 
 import variegate
 from variegate.cli import augment, datasets, doctor, evaluate, manifest, preview, search, train
-from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, say
+from variegate.cli.console import BAD_INPUT, INTERRUPTED, fail, print_line
 from variegate.cli.options import UsageError, add_command, usage_message
 from variegate.cli.studio import add_studio
 from variegate.removed import removed_command
@@ -28,7 +28,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(f"variegate {variegate.__version__}")
+        print_line(f"variegate {variegate.__version__}")
         raise typer.Exit
 
 

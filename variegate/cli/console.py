@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from variegate.errors import one_line
-from variegate.io.addresses import speakable, without_secrets
+from variegate.io.addresses import redact_secrets, redact_text
 
 BAD_INPUT = 2
 FAILED = 1
@@ -74,28 +74,28 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def say(text: str, to: Console | None = None, is_prose: bool = False) -> None:
+def print_line(text: str, to: Console | None = None, is_prose: bool = False) -> None:
     """Print a line without markup and secrets, whatever the names in it hold.
 
     ``is_prose``: wrap at words on a terminal. Other lines are never broken, so that commands and paths can be copied.
     """
     console = to or stdout()
     is_wrapped = is_prose and console.is_terminal
-    console.print(speakable(text), markup=False, emoji=False, soft_wrap=not is_wrapped)
+    console.print(redact_text(text), markup=False, emoji=False, soft_wrap=not is_wrapped)
 
 
 def note(*texts: str | None, to: Console | None = None) -> None:
     """Print each text that is not empty as a line on standard error."""
     for text in filter(None, texts):
-        say(f"note: {text}", to or stderr(), is_prose=True)
+        print_line(f"note: {text}", to or stderr(), is_prose=True)
 
 
 def cell(text: str) -> Text:
     """A table's cell, without markup and secrets."""
-    return Text(speakable(text))
+    return Text(redact_text(text))
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+def print_key_values(facts: Iterable[tuple[str, str]]) -> None:
     """Print a name and a value a line."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
@@ -147,7 +147,7 @@ def _for_json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_for_json(item) for item in value]
     if isinstance(value, str):
-        return without_secrets(value)
+        return redact_secrets(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -172,7 +172,7 @@ def fail(error: BaseException | str, code: int, as_json: bool = False) -> typer.
         message = f"{error.filename}: {error.strerror}"
     if as_json and os.environ.get("RANK", "0") == "0":
         emit_json("error", message=message)
-    say(f"variegate: error: {message}", stderr(), is_prose=True)
+    print_line(f"variegate: error: {message}", stderr(), is_prose=True)
     return typer.Exit(code)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from variegate.cli import console
 from variegate.cli.augment import earlier_facts, none_could_be_read, print_start, rate_fact, run_expansion
-from variegate.cli.console import CommandError, emit_json, note, print_facts, say
+from variegate.cli.console import CommandError, emit_json, note, print_key_values, print_line
 from variegate.cli.options import CommandOptions, NewFolder, SourceOptions
 from variegate.cli.render import rendering
 from variegate.io.amounts import format_size, pluralize
@@ -73,12 +73,12 @@ def check(options: CheckOptions) -> None:
 
 def _described(result: CheckResult) -> dict[str, Any]:
     rate = result.images_per_second
-    shown = ("file", "finding", "measure", "group", "why", "split")
+    columns = ("file", "finding", "measure", "group", "why", "split")
     return {
         "images": result.images,
         "splits": result.splits,
         # Without indices: names are what lists and other programs know images by.
-        "findings": [{name: getattr(one, name) for name in shown} for one in result.findings],
+        "findings": [{name: getattr(one, name) for name in columns} for one in result.findings],
         "counts": result.counts,
         "classes": result.classes,
         "mean": result.mean,
@@ -109,17 +109,19 @@ def _print_checked(result: CheckResult, src: str) -> None:
             rows.append((name, f"{count:,}", serious, text))
         console.stdout().print(console.ConsoleTable(("finding", "count", "", "examples"), rows, left=("", "examples")))
     else:
-        say("no findings")
-    print_facts(_facts(result))
+        print_line("no findings")
+    print_key_values(_facts(result))
     if result.suggested_drop and result.out is not None:
         table_file = shlex.quote(result.out)
-        say(f"next: variegate clean {shlex.quote(src)} --from {table_file} --drop {','.join(result.suggested_drop)}")
+        print_line(
+            f"next: variegate clean {shlex.quote(src)} --from {table_file} --drop {','.join(result.suggested_drop)}"
+        )
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
-    from variegate.apps.check.findings import BESIDE
+    from variegate.apps.check.findings import SPLIT_TITLES
 
-    each = [f"{count:,} ({BESIDE.get(split, split)})" for split, count in result.splits.items()]
+    each = [f"{count:,} ({SPLIT_TITLES.get(split, split)})" for split, count in result.splits.items()]
     yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
     sizes = result.class_sizes
     if len(sizes) > 1:
@@ -187,8 +189,8 @@ def _print_cleaned(cleaned: Cleaned, options: CleanOptions) -> None:
             for image in examples
         ]
         more = f" and {count - _EXAMPLES:,} more" if count > _EXAMPLES else ""
-        say(f"{kind}: {count:,} left out, {', '.join(names)}{more}")
-    print_facts(
+        print_line(f"{kind}: {count:,} left out, {', '.join(names)}{more}")
+    print_key_values(
         [
             ("images", f"{cleaned.images:,}"),
             ("left out", f"{num_left_out:,}"),
@@ -196,7 +198,7 @@ def _print_cleaned(cleaned: Cleaned, options: CleanOptions) -> None:
             ("list", out),
         ]
     )
-    say(f"next: variegate pack {shlex.quote(options.src)} DST --exclude {shlex.quote(out)}")
+    print_line(f"next: variegate pack {shlex.quote(options.src)} DST --exclude {shlex.quote(out)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,25 +217,25 @@ def pack(options: PackOptions) -> None:
         variegate pack photos packed --size 256
         variegate pack photos packed --exclude excluded.txt --keep-jpeg
     """
-    from variegate.io.addresses import shown
-    from variegate.jobs.pack import packing_of
+    from variegate.io.addresses import redact_url
+    from variegate.jobs.pack import open_packing
 
-    packing = packing_of(options.place, options.dst, options)
+    packing = open_packing(options.place, options.dst, options)
     if not options.as_json:
         note(*packing.plan.source.notes())
     print_start(packing, options.as_json)
     run_expansion(packing, options.as_json)
     if not packing.packed.images:
-        raise CommandError(f"{shown(options.src)}: {none_could_be_read(packing.report.files)}")
+        raise CommandError(f"{redact_url(options.src)}: {none_could_be_read(packing.report.files)}")
     _print_packed(packing, options.as_json)
 
 
 def _print_packed(packing: Packing, as_json: bool) -> None:
-    from variegate.io.addresses import shown
+    from variegate.io.addresses import redact_url
 
     packed = packing.packed
     report = packing.report
-    where = shown(str(packing.destination))
+    where = redact_url(str(packing.destination))
     found = packed.statistics
     assert found is not None
     if as_json:
@@ -273,4 +275,4 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
         )
     facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
     facts += rate_fact(report)
-    print_facts([*facts, ("where", where)])
+    print_key_values([*facts, ("where", where)])

@@ -10,7 +10,7 @@ from variegate.cli import console
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Looks, rendering
 from variegate.events import Progress
-from variegate.options import Opt, part_of
+from variegate.options import Opt, project
 from variegate.options.doctor import DoctorOptions
 from variegate.options.shared import PolicyOptions
 from variegate.threads import wait_briefly
@@ -59,7 +59,7 @@ def doctor(options: DoctorCommandOptions) -> None:
     if options.plot is not None:
         check_path(options.plot, "plot")
     transform = training_transform(options.policy, options.size)
-    chosen = asdict(part_of(DoctorOptions, options))
+    chosen = asdict(project(DoctorOptions, options))
     with rendering(options.as_json, LOOKS, ctrl_c="raises") as render:
         found = run(options.place, transform, on_event=render, **chosen)
     plot = None
@@ -73,6 +73,6 @@ def doctor(options: DoctorCommandOptions) -> None:
         return
     console.note(*found.notes)
     for line in str(found).splitlines():
-        console.say(line)
+        console.print_line(line)
     if plot is not None:
-        console.say(f"plot: {plot}")
+        console.print_line(f"plot: {plot}")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, say
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, print_line
 from variegate.cli.render import rendering
-from variegate.cli.search import ClassesOptions, errors_of_training, looks
+from variegate.cli.search import ClassesOptions, looks, training_errors_as_exit_codes
 from variegate.options.search import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     from variegate.learn.search import run_evaluation
 
     files = RaceFiles.beside(options.out)
-    with errors_of_training(), rendering(options.as_json, looks()) as render:
+    with training_errors_as_exit_codes(), rendering(options.as_json, looks()) as render:
         found = run_evaluation(options.place, options, render, render.stop)
     if not found.trainings:
         raise CommandError("interrupted before the first training run was complete", INTERRUPTED)
@@ -52,8 +52,8 @@ def evaluate(options: EvaluateCommandOptions) -> None:
     else:
         _show(found)
         if plot is not None:
-            say(f"plot: {plot}")
-        say(f"results: {files.result}")
+            print_line(f"plot: {plot}")
+        print_line(f"results: {files.result}")
     if unwritten is not None:
         raise CommandError(unwritten)
     if not found.is_complete:
@@ -78,7 +78,7 @@ def _show(found: Evaluated) -> None:
     headings = ("policy", "accuracy", "spread", *to, "s per run")
     console.stdout().print(console.ConsoleTable(headings, rows, wide_only=("s per run",)))
     for sentence in verdicts(comparison):
-        say(sentence, is_prose=True)
+        print_line(sentence, is_prose=True)
     if comparison.repeats > 1 and comparison.differences:
-        say(found.race.plan.subsets.scope, is_prose=True)
-    say(f"cost: {found.cost}")
+        print_line(found.race.plan.subsets.scope, is_prose=True)
+    print_line(f"cost: {found.cost}")

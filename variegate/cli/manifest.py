@@ -56,10 +56,12 @@ def verify(options: VerifyOptions) -> None:
             raise typer.Exit(console.FAILED)
         return
     for file, problem, _ in found.problems[:_SHOWN]:
-        console.say(f"{file}: {problem}")
+        console.print_line(f"{file}: {problem}")
     if len(found.problems) > _SHOWN:
-        console.say(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
-    console.print_facts((name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good"))
+        console.print_line(f"and {len(found.problems) - _SHOWN:,} more, which --json lists")
+    console.print_key_values(
+        (name, f"{count:,}") for name, count in counts.items() if count or name in ("outputs", "good")
+    )
     if not found.problems:
         return
     parts = [pluralize(len(found.problems), "problem")]
@@ -110,7 +112,7 @@ def replay(options: ReplayOptions) -> None:
         console.emit_json("done", **described, operations=made.row["operations"], is_same=made.is_same)
     else:
         verdict = "the same" if made.is_same else "not the same"
-        console.say(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
+        console.print_line(f"{path}: copy {made.row['copy']} of {made.row['source']}, {verdict}")
     if not made.is_same:
         raise console.CommandError(
             f"row {options.row:,}: {made.row['file']} was another file: its source or the version of variegate has "
@@ -151,4 +153,6 @@ def index(options: IndexOptions) -> None:
     for reason, number in found.left_out.items():
         console.note(f"not indexed, decoded in full: {pluralize(number, 'image')} ({reason})")
     share = f", {found.index_bytes / found.image_bytes:.1%} of their bytes" if found.image_bytes else ""
-    console.say(f"{found.path}: {found.indexed:,} of {pluralize(found.images, 'image')}{share}, {seconds:,.1f} s")
+    console.print_line(
+        f"{found.path}: {found.indexed:,} of {pluralize(found.images, 'image')}{share}, {seconds:,.1f} s"
+    )

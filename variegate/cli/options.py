@@ -81,9 +81,9 @@ class SourceOptions(Options):
 
     @property
     def place(self) -> Any:
-        from variegate.data.filtered import place_without
+        from variegate.data.filtered import exclude_on_open
 
-        return place_without(self.src, self.exclude)
+        return exclude_on_open(self.src, self.exclude)
 
 
 class Command(TyperCommand):
@@ -139,7 +139,7 @@ def make_command(run: Callable[[Any], None]) -> Callable[..., None]:
         with one_line_errors(typed["as_json"], flags):
             # The dataclass has the defaults of options that were not typed: they may depend on others.
             passed = {
-                option.name: _value(option, typed[option.name]) for option in declared if _is_typed(context, option)
+                option.name: _value(option, typed[option.name]) for option in declared if _was_given(context, option)
             }
             values = owner(**owner.complete(passed))
             with starting(typed["as_json"]):
@@ -243,7 +243,7 @@ def _value(option: Option, typed: Any) -> Any:
     return typed
 
 
-def _is_typed(context: typer.Context | None, option: Option) -> bool:
+def _was_given(context: typer.Context | None, option: Option) -> bool:
     if context is None:  # called from Python, with everything
         return True
     source = context.get_parameter_source(option.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from variegate.cli.augment import run_expansion
-from variegate.cli.console import emit_json, note, print_facts, say, stderr, warnings_as_notes
+from variegate.cli.console import emit_json, note, print_key_values, print_line, stderr, warnings_as_notes
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.io.amounts import pluralize
 from variegate.options import Opt
@@ -36,7 +36,7 @@ def demo(options: DemoOptions) -> None:
 
     as_json = options.as_json
     if not as_json:
-        say("preparing photos ...", stderr())
+        print_line("preparing photos ...", stderr())
 
     run = partial(run_expansion, as_json=as_json)
     done = run_demo(options.folder, options.copies, options.seed, options.threads, run)
@@ -57,7 +57,7 @@ def demo(options: DemoOptions) -> None:
         "contact sheet": str(done.sheet),
         "images/s": f"{done.report.rate:,.0f}  (read, decoded, augmented, encoded and written)",
     }
-    print_facts(facts.items())
+    print_key_values(facts.items())
     next_commands = [
         "",
         "Next:",
@@ -66,7 +66,7 @@ def demo(options: DemoOptions) -> None:
         "  variegate augment YOUR_FOLDER OUT --policy randaugment --copies 4 --size 224",
     ]
     for line in next_commands:
-        say(line)
+        print_line(line)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,4 +125,4 @@ def preview(options: PreviewOptions) -> None:
         emit_json("done", sheet=str(options.out), images=sheet.num_images, passed_over=bad)
         return
     size = f"{sheet.picture.width} x {sheet.picture.height} pixels"
-    say(f"{options.out}: {size}, {pluralize(sheet.num_images, 'image')}")
+    print_line(f"{options.out}: {size}, {pluralize(sheet.num_images, 'image')}")

@@ -32,7 +32,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from variegate import events
-from variegate.cli.console import NARROW, cell, emit_json, interrupt_sets, say, stderr, warnings_as_notes
+from variegate.cli.console import NARROW, cell, emit_json, interrupt_sets, print_line, stderr, warnings_as_notes
 
 _FRAMES_PER_SECOND = 4
 
@@ -93,7 +93,7 @@ class Renderer:
     def render(self, event: object, look: Look) -> None:
         for text_of in (look.line, look.log):
             if text_of is not None and (text := text_of(event)):
-                say(text, self.console, is_prose=True)
+                print_line(text, self.console, is_prose=True)
 
     def __enter__(self) -> Renderer:
         return self
@@ -145,7 +145,7 @@ class BarRenderer(Renderer):
 
     def render(self, event: object, look: Look) -> None:
         if look.line is not None and (text := look.line(event)):
-            say(text, self.console, is_prose=True)
+            print_line(text, self.console, is_prose=True)
         if (bar_of := look.bar) is not None:
             self._newest = lambda: bar_of(event)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from variegate.cli import console
-from variegate.cli.console import INTERRUPTED, CommandError, emit_json, say
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, print_line
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
@@ -50,7 +50,7 @@ def search(options: SearchCommandOptions) -> None:
     from variegate.learn.standings import RaceResult
 
     started = time.perf_counter()
-    with errors_of_training(), rendering(options.as_json, looks()) as render:
+    with training_errors_as_exit_codes(), rendering(options.as_json, looks()) as render:
         result = run_search(options.place, options, render, render.stop)
     if isinstance(result, RaceResult):
         _show_race(result, options)
@@ -59,7 +59,7 @@ def search(options: SearchCommandOptions) -> None:
 
 
 @contextmanager
-def errors_of_training() -> Iterator[None]:
+def training_errors_as_exit_codes() -> Iterator[None]:
     """Map errors of training to exit codes, with advice."""
     from variegate.data.storage import WriteError
     from variegate.learn.events import InterruptedTrainingError
@@ -97,10 +97,10 @@ def _show_race(result: RaceResult, options: SearchCommandOptions) -> None:
         rows.append((one.candidate, stage_name(one.stage), str(one.rounds), accuracy, behind, left))
     headings = ("policy", "stage", "rounds", "accuracy", "behind its leader", "left")
     console.stdout().print(console.ConsoleTable(headings, rows, wide_only=("stage", "rounds", "left")))
-    say(result.verdict, is_prose=True)
-    say(f"cost: {result.cost}")
+    print_line(result.verdict, is_prose=True)
+    print_line(f"cost: {result.cost}")
     adapt = " --adapt entropy" if result.winner.startswith("adaptive:") else ""
-    say(f"use it: variegate train SRC --policy {policy}{adapt}")
+    print_line(f"use it: variegate train SRC --policy {policy}{adapt}")
 
 
 def _show_schedule(result: SearchResult, options: SearchCommandOptions, seconds: float) -> None:
@@ -113,12 +113,12 @@ def _show_schedule(result: SearchResult, options: SearchCommandOptions, seconds:
         emit_json("done", **facts, verdict=result.verdict, cost=cost)
         return
     epochs = pluralize(result.schedule.epochs, "epoch")
-    say(f"{path}: {epochs}, of member {best}, accuracy {result.score:.2%}, {seconds:,.1f} s")
+    print_line(f"{path}: {epochs}, of member {best}, accuracy {result.score:.2%}, {seconds:,.1f} s")
     if compared is None:
-        say(f"try it: variegate evaluate SRC --test UNSEEN --policies none,crop,flip+crop,{path}")
+        print_line(f"try it: variegate evaluate SRC --test UNSEEN --policies none,crop,flip+crop,{path}")
     else:
-        say(result.verdict, is_prose=True)
-        say(f"cost of the comparison: {cost}")
+        print_line(result.verdict, is_prose=True)
+        print_line(f"cost of the comparison: {cost}")
 
 
 def looks() -> Looks:

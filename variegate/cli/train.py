@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, say
+from variegate.cli.console import INTERRUPTED, CommandError, emit_json, note, print_line
 from variegate.cli.options import ImportOptions, SourceOptions
 from variegate.cli.render import COMMON_LOOKS, Bar, CtrlC, Look, Looks, rendering
 from variegate.data.kinds import LABELLED_IMAGES_HELP
 from variegate.io.amounts import pluralize
-from variegate.options import Opt, part_of
+from variegate.options import Opt, project
 from variegate.options.recipes import RECIPES, with_recipe
 from variegate.options.training import TrainOptions
 from variegate.threads import wait_briefly
@@ -52,15 +52,15 @@ def train(options: TrainCommandOptions) -> None:
         torchrun --nproc-per-node 2 -m variegate train photos --recipe finetune
     """
     wait_briefly()
-    from variegate.data.base import first_names
+    from variegate.data.base import summarize_names
     from variegate.io.durable import WriteError
-    from variegate.learn.averaging import RanksError
+    from variegate.learn.averaging import DistError
     from variegate.learn.events import describe_scores
     from variegate.learn.progress import DivergedError
     from variegate.learn.trainer import train as run
     from variegate.loader import TooManyErrors
 
-    chosen = part_of(TrainOptions, options)
+    chosen = project(TrainOptions, options)
     is_first = os.environ.get("RANK", "0") == "0"
     started = time.perf_counter()
     # torchrun passes on a Ctrl-C that the terminal has sent already.
@@ -68,7 +68,7 @@ def train(options: TrainCommandOptions) -> None:
     try:
         with rendering(options.as_json or not is_first, _looks(), ctrl_c) as render:
             last = run(options.place, chosen, on_event=render, stop=render.stop)
-    except (DivergedError, RanksError, TooManyErrors) as error:
+    except (DivergedError, DistError, TooManyErrors) as error:
         raise CommandError(error) from error
     except WriteError as error:
         again = "; to resume from the last checkpoint, run the same command again"
@@ -76,7 +76,7 @@ def train(options: TrainCommandOptions) -> None:
     is_done = last.pop("is_done")
     unread = last.pop("unread")
     if unread:
-        note(f"skipped {pluralize(len(unread), 'unreadable image')}: {first_names(unread)}")
+        note(f"skipped {pluralize(len(unread), 'unreadable image')}: {summarize_names(unread)}")
     if not is_done and is_first:
         raise CommandError("interrupted: progress is saved; to resume, run the same command again", INTERRUPTED)
     if not is_done:
@@ -92,7 +92,7 @@ def train(options: TrainCommandOptions) -> None:
     names = ("top1", "top5") if "top1" in last else ("loss",)
     epochs = pluralize(last["epoch"] + 1, "epoch")
     scores = describe_scores({name: last[name] for name in names if name in last})
-    say(f"{out}: {epochs}, {pluralize(last['step'], 'step')}, {scores}{seconds:,.1f} s")
+    print_line(f"{out}: {epochs}, {pluralize(last['step'], 'step')}, {scores}{seconds:,.1f} s")
 
 
 def _looks() -> Looks:

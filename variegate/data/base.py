@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from variegate.arrays import Int64Array, UInt8Array, UInt64Array
-from variegate.checks import meant
-from variegate.errors import shortened
-from variegate.io.addresses import printable, without_secrets
+from variegate.checks import did_you_mean
+from variegate.errors import truncate_middle
+from variegate.io.addresses import escape_control, redact_secrets
 from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 
@@ -18,17 +18,17 @@ class SourceError(ValueError):
     """Raised if a source cannot be opened or read; names the source and accepted values."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(without_secrets(shortened(message)))
+        super().__init__(redact_secrets(truncate_middle(message)))
 
     def __str__(self) -> str:
-        return printable(str(self.args[0]))
+        return escape_control(str(self.args[0]))
 
     def reason(self, place: str) -> str:
         """The message without ``place``, which it begins with."""
         return str(self.args[0]).removeprefix(f"{place}: ")
 
 
-class SampleName(NamedTuple):
+class SampleRef(NamedTuple):
     """The place of a sample: a file, and the member of it where a file holds many."""
 
     file: str
@@ -110,7 +110,7 @@ class Source(Protocol):
         outside 0..len-1 (negative indices are not accepted)."""
         ...
 
-    def name(self, index: int) -> SampleName:
+    def name(self, index: int) -> SampleRef:
         """Without reading the image."""
         ...
 
@@ -136,7 +136,7 @@ def describe(source: Any, place: str, what: str = "") -> str:
     parts = [what or pluralize(len(source), "sample")]
     if source.classes:
         parts.append(pluralize(len(source.classes), "class"))
-    return printable(f"{type(source).__name__}({without_secrets(place)}: {', '.join(parts)})")
+    return escape_control(f"{type(source).__name__}({redact_secrets(place)}: {', '.join(parts)})")
 
 
 def check_index(index: int, length: int) -> None:
@@ -149,14 +149,16 @@ def check_index(index: int, length: int) -> None:
 def check_on_error(on_error: str) -> None:
     """Raises SourceError for other words than the two that say what becomes of damaged shards."""
     if on_error not in ("raise", "skip"):
-        raise SourceError(f"on_error: got {on_error!r}; accepted: 'raise', 'skip'{meant(on_error, ('raise', 'skip'))}")
+        raise SourceError(
+            f"on_error: got {on_error!r}; accepted: 'raise', 'skip'{did_you_mean(on_error, ('raise', 'skip'))}"
+        )
 
 
-def cut_off(text: str, most: int = 60) -> str:
+def truncate(text: str, most: int = 60) -> str:
     """Shorten text to ``most`` characters, with dots at its end."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def first_names(names: Sequence[str], most: int = 5) -> str:
+def summarize_names(names: Sequence[str], most: int = 5) -> str:
     """``a, b and 3 more``, for messages."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

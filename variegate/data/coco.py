@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from variegate.data.annotated.folders import annotated_folder, names_below
+from variegate.data.annotated.manifest_targets import DIGITS, Content, Row, Rows, targets_in
 from variegate.data.annotated.objects import (
     ROW_ERRORS,
     AnnotationErrors,
@@ -35,8 +36,7 @@ from variegate.data.annotated.values import (
     shown_value,
     whole_of,
 )
-from variegate.data.annotated.written import DIGITS, Content, Row, Rows, targets_in
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.kinds import is_image_name
 from variegate.data.labels import checked_names
 from variegate.data.reading import ByteStream, is_file, open_stream, parse_file
@@ -176,13 +176,13 @@ def open_coco(
         missing = [path for path in paths if path not in existing]
         notes += skip_missing(missing, len(paths), f"missing from {folder}", on_error, str(file))
         if more := sorted(path for path in existing.difference(paths) if is_image_name(path)):
-            notes.append(f"skipped {pluralize(len(more), 'image')} without annotations: {first_names(more)}")
+            notes.append(f"skipped {pluralize(len(more), 'image')} without annotations: {summarize_names(more)}")
         objects = objects.of_images(np.array([path in existing for path in paths], np.bool_))
         paths = [path for path in paths if path in existing]
     names = [str(entry["name"]) for entry in contents.categories]
-    about = {"format": "coco", "categories": contents.categories}
+    metadata = {"format": "coco", "categories": contents.categories}
     return annotated_folder(
-        folder, names, paths, objects, errors, about, options, remarks=notes, ignored="crowd (iscrowd)"
+        folder, names, paths, objects, errors, metadata, options, remarks=notes, ignored="crowd (iscrowd)"
     )
 
 
@@ -379,10 +379,10 @@ _compact = json.JSONEncoder(separators=(",", ":")).encode
 _sorted = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
-def coco_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``annotations.json``, with an entry per line, next to the folder ``images``. ``about``: that of Samples, with
+def coco_files(metadata: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """``annotations.json``, with an entry per line, next to the folder ``images``. ``metadata``: that of Samples, with
     ``categories``."""
-    yield "annotations.json", _pieces(about["categories"], rows)
+    yield "annotations.json", _pieces(metadata["categories"], rows)
 
 
 def _pieces(categories: list[dict[str, Any]], rows: Rows) -> Iterator[bytes]:

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import BoolArray
-from variegate.data.base import SampleName, SourceError, first_names
+from variegate.data.base import SampleRef, SourceError, summarize_names
 from variegate.data.reading import parse_file, read_file
 from variegate.data.samples import Samples
 from variegate.data.sharded import AnySource, ShardedSource
-from variegate.data.stamps import printable
+from variegate.data.stamps import escape_undecodable
 from variegate.errors import DecodeError
 from variegate.io.amounts import pluralize
 from variegate.io.files import StrPath
@@ -44,7 +44,7 @@ def sample_keys(source: Samples) -> list[str]:
     return [sample_key(source, index) for index in range(len(source))]
 
 
-def name_key(name: SampleName) -> str:
+def name_key(name: SampleRef) -> str:
     """The key of a sample with a known name, for sources other than folders."""
     if name.member is None:
         return as_line(name.file)
@@ -53,7 +53,7 @@ def name_key(name: SampleName) -> str:
 
 def as_line(name: str) -> str:
     """A name as UTF-8 on one line: bytes that are not UTF-8 as ``\\udcff``; ``\\n``, ``\\r`` and ``\\t``."""
-    return printable(name.translate(_ESCAPES))
+    return escape_undecodable(name.translate(_ESCAPES))
 
 
 @lru_cache(256)
@@ -74,7 +74,7 @@ _MOST_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class PlaceWithout(os.PathLike[str]):
+class SourceWithExclusions(os.PathLike[str]):
     """A source's address with the list of names to exclude, for functions that call ``open_source`` later."""
 
     place: str
@@ -87,9 +87,9 @@ class PlaceWithout(os.PathLike[str]):
         return self.place
 
 
-def place_without(place: str, exclude: StrPath | None) -> Any:
+def exclude_on_open(place: str, exclude: StrPath | None) -> Any:
     """Returns ``place`` itself if nothing is excluded."""
-    return place if exclude is None else PlaceWithout(place, exclude)
+    return place if exclude is None else SourceWithExclusions(place, exclude)
 
 
 def without(source: AnySource, exclude: Any) -> AnySource:
@@ -99,11 +99,11 @@ def without(source: AnySource, exclude: Any) -> AnySource:
     if not names:
         return source
     if isinstance(source, ShardedSource):
-        return source.excluding(frozenset(names), leave_out)
+        return source.excluding(frozenset(names), exclude_samples)
     return _without(source, frozenset(names), place)
 
 
-def leave_out(source: Samples, names: frozenset[str]) -> Samples:
+def exclude_samples(source: Samples, names: frozenset[str]) -> Samples:
     """The source without samples of these names; names without a sample are accepted."""
     keys, is_kept = _keys_and_kept(source, names)
     if is_kept.all():
@@ -157,7 +157,7 @@ def _without(source: Samples, names: frozenset[str], place: str) -> Samples:
     found = {keys[index] for index in left_out.tolist()}
     of_list = f" of {os.path.basename(place)}" if place else ""
     if not found:
-        some = first_names(sorted(names)[:1])
+        some = summarize_names(sorted(names)[:1])
         there = f"; its images have names such as {keys[0]!r}" if keys else ""
         raise SourceError(
             f"exclude: none of the {len(names):,} names{of_list}, such as {some!r}, is in {source!r}{there}"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from variegate.arrays import Int64Array
-from variegate.data.base import SourceError, digest_of, first_names
+from variegate.data.base import SourceError, digest_of, summarize_names
 from variegate.data.kinds import (
     ARRAY_EXTENSIONS,
     IMAGE_EXTENSIONS,
@@ -200,20 +200,20 @@ def _samples(
 def _remarks(counts: Mapping[str, int], beside: list[str], ignored: list[str], walked: WalkedFolder) -> list[str]:
     remarks = []
     if empty := [name for name, count in counts.items() if not count]:
-        remarks.append(f"class folders without images: {first_names(empty)}")
+        remarks.append(f"class folders without images: {summarize_names(empty)}")
     if beside:
         remarks.append(
-            f"ignored {pluralize(len(beside), 'image')} next to the class folders: {first_names(beside)}; loaders do "
-            "not read such images, variegate check does; move them into a class folder"
+            f"ignored {pluralize(len(beside), 'image')} next to the class folders: {summarize_names(beside)}; loaders "
+            "do not read such images, variegate check does; move them into a class folder"
         )
     if ignored:
-        remarks.append(f"ignored {pluralize(len(ignored), 'file')} of other kinds: {first_names(ignored)}")
+        remarks.append(f"ignored {pluralize(len(ignored), 'file')} of other kinds: {summarize_names(ignored)}")
     return [*remarks, *_unusable(walked, " (FIFO, socket, device)")]
 
 
 def _unusable(walked: WalkedFolder, such_as: str = "") -> list[str]:
     kinds = {"irregular file": walked.irregular, "folder without permission to list it": walked.unread}
-    return [f"{pluralize(len(names), noun)}: {first_names(names)}" for noun, names in kinds.items() if names]
+    return [f"{pluralize(len(names), noun)}: {summarize_names(names)}" for noun, names in kinds.items() if names]
 
 
 def _in_words(paths: Sequence[str]) -> list[str]:

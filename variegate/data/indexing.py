@@ -26,7 +26,7 @@ from variegate.decode import is_jpeg
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex, index_path
 from variegate.errors import DecodeError
 from variegate.events import OnEvent, Progress, ignore_event
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.io.durable import WriteError, write_atomically
 from variegate.io.files import StrPath
 from variegate.threads import default_threads, in_order
@@ -145,12 +145,12 @@ def open_entropy_index(where: StrPath | None, source: AnySource) -> EntropyIndex
     except DamagedIndexError as error:
         if not is_auto:
             raise
-        warnings.warn(speakable(f"{error}; rebuilt during the epochs"), stacklevel=8)
+        warnings.warn(redact_text(f"{error}; rebuilt during the epochs"), stacklevel=8)
         with suppress(OSError):
             os.unlink(path)
         return LoaderIndex(path)
     except OSError as error:
-        raise ValueError(f"index: {speakable(str(path))} cannot be read ({error.strerror})") from error
+        raise ValueError(f"index: {redact_text(str(path))} cannot be read ({error.strerror})") from error
 
 
 def _packed_index(source: AnySource) -> EntropyIndex | None:
@@ -168,7 +168,7 @@ def _packed_index(source: AnySource) -> EntropyIndex | None:
     try:
         return EntropyIndex(place.address())
     except (DamagedIndexError, OSError) as error:
-        warnings.warn(speakable(f"{place}: cannot be used ({error}); rebuilt during the epochs"), stacklevel=9)
+        warnings.warn(redact_text(f"{place}: cannot be used ({error}); rebuilt during the epochs"), stacklevel=9)
         return None
 
 
@@ -217,7 +217,7 @@ class LoaderIndex(EntropyIndex):
             self.save()
         except (WriteError, OSError, ValueError) as error:
             self._is_given_up = True
-            warnings.warn(speakable(f"the index of JPEG files is not kept: {error}"), stacklevel=2)
+            warnings.warn(redact_text(f"the index of JPEG files is not kept: {error}"), stacklevel=2)
 
 
 def _work(owner: weakref.ref[LoaderIndex]) -> None:

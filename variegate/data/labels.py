@@ -12,7 +12,7 @@ import numpy as np
 from variegate.arrays import AnyArray, BoolArray
 from variegate.data.base import SourceError
 from variegate.data.reading import read_file
-from variegate.errors import DecodeError, shown
+from variegate.errors import DecodeError, short_repr
 from variegate.io.files import MOST_TEXT_BYTES
 from variegate.io.location import Location
 
@@ -43,7 +43,7 @@ def checked_names(classes: Any) -> tuple[str, ...]:
         names = tuple(classes)
         "".join(names).encode("utf-8", "surrogateescape")
     except (TypeError, UnicodeEncodeError):
-        raise TypeError(f"classes: got {shown(classes)}; accepted: a sequence of names (str)") from None
+        raise TypeError(f"classes: got {short_repr(classes)}; accepted: a sequence of names (str)") from None
     return names
 
 

@@ -11,7 +11,7 @@ from variegate.data.annotated.folders import digest_names, images_by_stem, sampl
 from variegate.data.annotated.frames import StoredImage, TargetStore
 from variegate.data.annotated.objects import skip_missing
 from variegate.data.annotated.options import check_options
-from variegate.data.base import first_names
+from variegate.data.base import summarize_names
 from variegate.data.labels import check_classes
 from variegate.data.reading import read_file
 from variegate.data.samples import Samples, name_column, names_in
@@ -52,10 +52,10 @@ def open_masks(
     what = f"have no mask in {masks}"
     notes = skip_missing(missing, len(pictures), what, on_error, str(folder), advice)
     if more := [path for stem, path in found.items() if stem not in pictures]:
-        notes.append(f"{pluralize(len(more), 'mask')} without an image: {first_names(more)}")
+        notes.append(f"{pluralize(len(more), 'mask')} without an image: {summarize_names(more)}")
     stems = [stem for stem in pictures if stem in found]
-    about = {"format": "masks", "images": images}
+    metadata = {"format": "masks", "images": images}
     of_masks = name_column([found[stem] for stem in stems])
     paths = [pictures[stem] for stem in stems]
     store = MaskStore(options["exif"])
-    return samples_with_targets(folder, store, check_classes(classes), paths, notes, about, masks=of_masks)
+    return samples_with_targets(folder, store, check_classes(classes), paths, notes, metadata, masks=of_masks)

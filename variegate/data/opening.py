@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from variegate.data.base import Source, SourceError, check_on_error, cut_off
-from variegate.data.filtered import PlaceWithout, without
+from variegate.data.base import Source, SourceError, check_on_error, truncate
+from variegate.data.filtered import SourceWithExclusions, without
 from variegate.data.kinds import ACCEPTED, kinds_with
 from variegate.data.resolving import are_places, is_place, resolve
 from variegate.data.samples import samples_of
 from variegate.data.sharded import AnySource, ShardedSource
-from variegate.io.addresses import without_secrets
+from variegate.io.addresses import redact_secrets
 from variegate.io.files import StrPath
 
 
@@ -73,7 +73,7 @@ def open_source(
         TypeError: for an unsupported object.
     """
     check_on_error(on_error)
-    if isinstance(spec, PlaceWithout):
+    if isinstance(spec, SourceWithExclusions):
         spec, exclude = spec.place, spec.exclude if exclude is None else exclude
     options: dict[str, Any] = {"stream": stream, "on_error": on_error, "classes": classes, "image_root": image_root}
     options |= {"cache_dir": cache_dir, "cache_limit": cache_limit}
@@ -133,7 +133,7 @@ def _open_object(spec: Any, options: dict[str, Any]) -> AnySource:
         _check_options(kind, options)
         return open_dataset(spec)
     _check_options(kind, options, ("stream", "classes"))
-    got = cut_off(without_secrets(repr(spec)), 80)
+    got = truncate(redact_secrets(repr(spec)), 80)
     raise TypeError(f"open_source: got {got} ({type(spec).__name__}); accepted: {ACCEPTED}")
 
 

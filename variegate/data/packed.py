@@ -23,7 +23,7 @@ from variegate.data.opening import open_source
 from variegate.data.reading import filesystem, named_errors, read_file
 from variegate.data.samples import Samples
 from variegate.data.sharded import AnySource
-from variegate.errors import DecodeError, one_line, shown
+from variegate.errors import DecodeError, one_line, short_repr
 from variegate.io.location import Location, inside
 
 STATISTICS_NAME = "statistics.json"
@@ -79,9 +79,9 @@ class PixelSums:
 def statistics_bytes(sums: PixelSums) -> bytes:
     """The content of the file."""
     found = sums.statistics()
-    about = {"format": FORMAT, "images": sums.images, "pixels": sums.pixels, "mean": found.mean, "std": found.std}
+    metadata = {"format": FORMAT, "images": sums.images, "pixels": sums.pixels, "mean": found.mean, "std": found.std}
     exact = {"sum": sums.sums, "sum_of_squares": sums.squares}
-    return (json.dumps(about | exact, indent=2) + "\n").encode()
+    return (json.dumps(metadata | exact, indent=2) + "\n").encode()
 
 
 def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
@@ -94,7 +94,7 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
         images = found["images"]
         pixels = found["pixels"]
         if type(images) is not int or type(pixels) is not int or not 0 < images <= pixels:
-            raise ValueError(f"got {shown(images)} images of {shown(pixels)} pixels")
+            raise ValueError(f"got {short_repr(images)} images of {short_repr(pixels)} pixels")
         return DatasetStatistics(mean, std, images, pixels)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         reason = one_line(error)
@@ -106,7 +106,7 @@ def parse_statistics(data: bytes, place: str) -> DatasetStatistics:
 def _share(value: Any) -> float:
     """Mean and deviation of pixels on the 0..1 scale are in this range."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"got {shown(value)}; accepted: numbers from 0 to 1")
+        raise ValueError(f"got {short_repr(value)}; accepted: numbers from 0 to 1")
     return abs(float(value))  # -0.0 is 0
 
 

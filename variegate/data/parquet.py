@@ -37,7 +37,7 @@ from variegate.data.annotated.records import (
     named_lists,
     targets_of,
 )
-from variegate.data.base import SourceError, StoredFile, cut_off, digest_of, first_names
+from variegate.data.base import SourceError, StoredFile, digest_of, summarize_names, truncate
 from variegate.data.labels import (
     IMAGE_NAMES,
     LABEL_NAMES,
@@ -359,7 +359,7 @@ def check_root(image_root: StrPath) -> str:
 
 def read_named_file(path: str, table: Location, root: str | None, name: str) -> bytes:
     """The file that a row names by ``path``, below ``root`` or the table's folder. Raises DecodeError."""
-    quoted = repr(cut_off(path, 200))
+    quoted = repr(truncate(path, 200))
     if root is None and not table.is_url:
         root = os.path.dirname(table.address()) or "."
     if not path or root is None:
@@ -498,7 +498,7 @@ def open_parquet(
     root = None if image_root is None else check_root(image_root)
     stored = [StoredFile(file.location, file.metadata.num_rows, file.size, file.stamp) for file in files]
     return Samples(
-        place=first_names([str(file.location) for file in files], 1),
+        place=summarize_names([str(file.location) for file in files], 1),
         size=sum(file.samples for file in stored),
         store=ParquetStore(readers, memory, root),
         classes=names,
@@ -595,9 +595,9 @@ def open_columns(
     masks = None if mask is None else open_parquet(files, None, mask, has_labels=False, **places)
     form = form_of_schema(fields, None if table is None else table.schema, objects)
     names = {"image": image or find_columns(opened[0]).image, "objects": objects, "mask": mask}
-    about = {"format": "columns", **names, "record": asdict(form)}
+    metadata = {"format": "columns", **names, "record": asdict(form)}
     store = RowStore(images, masks, table, RecordReader(fields, on_error), objects)
-    return replace(images, store=store, layout="parquet", layout_record=about, **targets_of(fields))
+    return replace(images, store=store, layout="parquet", layout_record=metadata, **targets_of(fields))
 
 
 def _flat_columns(types: Mapping[str, pa.DataType], fields: ObjectFields) -> list[str]:
@@ -772,24 +772,24 @@ class ParquetShard(GroupedShard):
 class AnnotatedParquetShard(ParquetShard):
     """Columns of images, objects and masks under the names of the source's, then id, copy and source."""
 
-    def __init__(self, storage: Storage, name: str, labels: ShardLabels, about: Mapping[str, Any]) -> None:
-        self._about = about
-        self._form = RecordForm(**about["record"])
+    def __init__(self, storage: Storage, name: str, labels: ShardLabels, metadata: Mapping[str, Any]) -> None:
+        self._metadata = metadata
+        self._form = RecordForm(**metadata["record"])
         super().__init__(storage, name, labels)
 
     def _schema_of(self, labels: ShardLabels) -> pa.Schema:
-        about = self._about
+        metadata = self._metadata
         is_list = self._form.is_list
-        columns = _object_columns(self._form, labels.classes) if has_objects(about) else {}
+        columns = _object_columns(self._form, labels.classes) if has_objects(metadata) else {}
         lists = {name: _list(column) for name, column in columns.items()}
-        if (name := about["objects"]) is not None:
+        if (name := metadata["objects"]) is not None:
             parts = columns if is_list else lists
             kind = pa.struct([(part, column[0]) for part, column in parts.items()])
             features = {part: column[1] for part, column in parts.items()}
             lists = {name: (pa.list_(kind), [features]) if is_list else (kind, features)}
-        if (name := about["mask"]) is not None:
+        if (name := metadata["mask"]) is not None:
             lists[name] = _IMAGE_COLUMN
-        return _schema(about["image"], lists)
+        return _schema(metadata["image"], lists)
 
     def _compressed(self, schema: pa.Schema) -> list[str]:
         """All but image files."""
@@ -802,11 +802,11 @@ class AnnotatedParquetShard(ParquetShard):
     def _values(self, record: Record, label: Any) -> tuple[Any, ...]:
         beside: ImageAnnotations = record.beside
         found: list[Any] = []
-        if has_objects(self._about):
+        if has_objects(self._metadata):
             lists = named_lists(beside.objects or {}, self._form, beside.size)
             whole: Any = as_objects(lists) if self._form.is_list else lists
-            found += [whole] if self._about["objects"] else list(lists.values())
-        if self._about["mask"]:
+            found += [whole] if self._metadata["objects"] else list(lists.values())
+        if self._metadata["mask"]:
             found.append({"bytes": beside.mask, "path": f"{record.key}.png"})
         return tuple(found)
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 from variegate.arrays import AnyArray, Int64Array, UInt8Array, UInt64Array
 from variegate.data.base import (
     Item,
-    SampleName,
+    SampleRef,
     Source,
     StoredFile,
     check_index,
     describe,
     digest_of,
-    first_names,
+    summarize_names,
 )
 from variegate.data.labels import NO_LABEL, label_at
 from variegate.errors import DecodeError
@@ -43,7 +43,7 @@ class Store:
         """Images of many rows, copied: uint8 [N, H, W, C]. Only for Samples that are stacked."""
         raise NotImplementedError
 
-    def name(self, row: int) -> SampleName:
+    def name(self, row: int) -> SampleRef:
         """Name of a row of Samples without files."""
         raise NotImplementedError
 
@@ -95,7 +95,7 @@ class Samples:
         is_stacked: all images are one array, which ``pixels`` reads many of at once.
         has_targets: samples have targets. Their boxes are edges in pixels if ``has_edges``, and images also have labels
             if ``has_image_labels``.
-        layout: the layout that targets are written in. ``layout_record``: see ``about``; may be a function of these
+        layout: the layout that targets are written in. ``layout_record``: see ``metadata``; may be a function of these
             Samples.
         objects: boxes, labels, key points and outlines (``annotated.objects.Objects``), if they are in memory.
         mask: form of the masks made of outlines (``annotated.options``).
@@ -170,7 +170,7 @@ class Samples:
             check_index(int(index), len(self))
         return self.store.pixels(self._rows(indices))
 
-    def name(self, index: int) -> SampleName:
+    def name(self, index: int) -> SampleRef:
         return self.row_name(self.row(index))
 
     def relative_path(self, index: int) -> str | None:
@@ -223,7 +223,7 @@ class Samples:
         return digest_of(f"{self.exclusion.whole.fingerprint}\0", self.exclusion.kept.tobytes())
 
     @computed_once
-    def about(self) -> Mapping[str, Any] | None:
+    def metadata(self) -> Mapping[str, Any] | None:
         """JSON metadata of a data set in its ``layout``, besides images and targets."""
         return self.layout_record(self) if callable(self.layout_record) else self.layout_record
 
@@ -273,15 +273,15 @@ class Samples:
         number = bisect_right(self._starts, row) - 1
         return self.files[number], row - self._starts[number]
 
-    def row_name(self, row: int) -> SampleName:
+    def row_name(self, row: int) -> SampleRef:
         """``name`` of the sample in a row."""
         if self.folder is not None:
-            return SampleName(inside(str(self.folder), self.text(self.path, row)))
+            return SampleRef(inside(str(self.folder), self.text(self.path, row)))
         if not self.files:
             return self.store.name(row)
         file, position = self.file_of(row)
         member = f"row {position}" if self.path is None else self.text(self.path, row)
-        return SampleName(str(file.location), member)
+        return SampleRef(str(file.location), member)
 
     @staticmethod
     def text(names: Any, row: int) -> Any:
@@ -305,7 +305,7 @@ def concat(parts: Sequence[Samples]) -> Samples:
     ids = None if parts[0].id is None else np.concatenate([part.id for part in parts])
     return replace(
         parts[0],
-        place=first_names([part.place for part in parts], 1),
+        place=summarize_names([part.place for part in parts], 1),
         size=sum(part.size for part in parts),
         path=pa.concat_arrays([part.path for part in parts]),
         files=[file for part in parts for file in part.files],
@@ -338,7 +338,7 @@ class _SourceStore(Store):
     def read(self, samples: Samples, row: int) -> Item:
         return self._source.read(row)
 
-    def name(self, row: int) -> SampleName:
+    def name(self, row: int) -> SampleRef:
         return self._source.name(row)
 
     def digest(self, samples: Samples) -> str:

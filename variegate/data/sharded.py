@@ -14,12 +14,12 @@ import pyarrow as pa
 from variegate.arrays import Int64Array, UInt64Array
 from variegate.data.base import (
     Item,
-    SampleName,
+    SampleRef,
     SourceError,
     StoredFile,
     describe,
     digest_of,
-    first_names,
+    summarize_names,
 )
 from variegate.data.samples import POSITION_BITS, Samples, Store
 from variegate.io.amounts import pluralize
@@ -61,7 +61,7 @@ class ShardedSource(ABC):
 
     def __repr__(self) -> str:
         number = pluralize(self.num_shards, "shard")
-        return describe(self, first_names([str(shard) for shard in self.locations], 1), number)
+        return describe(self, summarize_names([str(shard) for shard in self.locations], 1), number)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_opened": {}}
@@ -144,13 +144,13 @@ class ShardedSource(ABC):
         source = self._open_all()
         return source if self._leave_out is None else self._leave_out(source, self._excluded)
 
-    def excluding(self, names: frozenset[str], leave_out: LeaveOut) -> ShardedSource:
-        """Without the samples of these names, of each shard by ``leave_out``."""
+    def excluding(self, names: frozenset[str], exclude_samples: LeaveOut) -> ShardedSource:
+        """Without the samples of these names, of each shard by ``exclude_samples``."""
         other = copy(self)
         other.__dict__.pop("fingerprint", None)
         other._whole = self.whole
         other._excluded = self._excluded | names
-        other._leave_out = leave_out
+        other._leave_out = exclude_samples
         other._opened = {}
         return other
 
@@ -158,7 +158,7 @@ class ShardedSource(ABC):
         """Raises DecodeError with the sample's name where it cannot be read."""
         return self.shard(index >> POSITION_BITS).read(index & _POSITIONS)
 
-    def name(self, index: int) -> SampleName:
+    def name(self, index: int) -> SampleRef:
         return self.shard(index >> POSITION_BITS).name(index & _POSITIONS)
 
     def ids(self, indices: Int64Array) -> UInt64Array:

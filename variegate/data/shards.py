@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from variegate.checks import one_of
-from variegate.data.base import SourceError, cut_off
+from variegate.data.base import SourceError, truncate
 from variegate.data.labels import is_a_line
 from variegate.data.storage import Storage
 
@@ -69,7 +69,7 @@ def _kind_of(label: Any) -> tuple[str, int]:
 
 
 def _short(label: Any) -> str:
-    return cut_off(" ".join(repr(label).split()))
+    return truncate(" ".join(repr(label).split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +187,13 @@ WRITERS = {
 
 
 def open_shard(
-    storage: Storage, format: str, number: int, labels: Labels, about: Mapping[str, Any] | None = None
+    storage: Storage, format: str, number: int, labels: Labels, metadata: Mapping[str, Any] | None = None
 ) -> Shard:
-    """``number`` 7 makes ``shard-000007``; ``about``: of a source with boxes, masks or key points in such shards."""
+    """``number`` 7 makes ``shard-000007``; ``metadata``: of a source with boxes, masks or key points in such shards."""
     if format not in WRITERS:
         raise ValueError(f"format: got {format!r}; accepted: {', '.join(WRITERS)}")
     module, plain, annotated, extension = WRITERS[format]
-    kind: Any = getattr(import_module(f"variegate.data.{module}"), plain if about is None else annotated)
+    kind: Any = getattr(import_module(f"variegate.data.{module}"), plain if metadata is None else annotated)
     name = f"shard-{number:06}.{extension}"
-    shard: Shard = kind(storage, name, labels) if about is None else kind(storage, name, labels, about)
+    shard: Shard = kind(storage, name, labels) if metadata is None else kind(storage, name, labels, metadata)
     return shard

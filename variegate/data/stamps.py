@@ -118,7 +118,7 @@ def is_same(was: Stamp, now: Stamp) -> bool:
     return bool(_same_times(np.array([was.time], np.int64), np.array([now.time], np.int64))[0])
 
 
-def printable(name: str) -> str:
+def escape_undecodable(name: str) -> str:
     """Escape bytes that are not UTF-8 as ``\\udcff``, as the run's files store names."""
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
@@ -156,7 +156,7 @@ def _of_folder(source: Samples, folder: Location) -> Stamps:
         sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
     if masks := source.mask_paths():  # outputs are made of these files as well
         marks = _with_beside(marks, folder, masks, found)
-    names = [printable(path) for path in paths]
+    names = [escape_undecodable(path) for path in paths]
     return Stamps(names, sizes, times, marks, np.arange(len(names)), lambda file: source.name(file).file)
 
 
@@ -168,12 +168,12 @@ def _with_beside(marks: Sequence[str], folder: Location, paths: list[str], found
         return [f"{mark}, beside it {stamp}" for mark, stamp in zip(marks, stamps, strict=True)]
     sizes, times = _stat_all([os.path.join(folder.address(), path) for path in paths])
     both = zip(paths, sizes.tolist(), times.tolist(), strict=True)
-    return [f"{printable(path)} of {size:,} bytes, changed at {time // _SECOND}" for path, size, time in both]
+    return [f"{escape_undecodable(path)} of {size:,} bytes, changed at {time // _SECOND}" for path, size, time in both]
 
 
 def _of_files(files: list[StoredFile]) -> Stamps:
     locations = [Location.parse(file.location, chain=True) for file in files]
-    names = [printable(name) for name in relative_names(locations)]
+    names = [escape_undecodable(name) for name in relative_names(locations)]
     has_time = [not place.is_url and file.version.isdigit() for place, file in zip(locations, files, strict=True)]
     times = [int(file.version) if timed else UNKNOWN for file, timed in zip(files, has_time, strict=True)]
     marks = ["" if timed else file.version for file, timed in zip(files, has_time, strict=True)]

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from variegate.data.annotated import folders
+from variegate.data.annotated.manifest_targets import Content, Row, Rows, targets_in
 from variegate.data.annotated.objects import (
     AnnotationErrors,
     ObjectRow,
@@ -25,8 +26,7 @@ from variegate.data.annotated.objects import (
 )
 from variegate.data.annotated.options import check_options
 from variegate.data.annotated.values import MOST_SIDE, numbers_of, refusal, shown_value, whole_of
-from variegate.data.annotated.written import Content, Row, Rows, targets_in
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.labels import check_classes
 from variegate.data.reading import is_file, read_file
 from variegate.data.samples import Samples
@@ -67,7 +67,7 @@ def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, cl
 
     def read_object(key: int, one: _Object) -> ObjectRow | None:
         if one.name not in labels:
-            raise ValueError(f"of the class {shown_value(one.name)}; accepted: {first_names(names, 20)}")
+            raise ValueError(f"of the class {shown_value(one.name)}; accepted: {summarize_names(names, 20)}")
         if one.is_difficult and not options["ignored"]:
             return None
         box = numbers_of("its box", one.box)
@@ -82,9 +82,9 @@ def open_voc(folder: Location, annotations: Mapping[str, Any], on_error: str, cl
     errors = AnnotationErrors(on_error)
     objects = objects_from_rows(number_entries(every), read_object, sizes, errors, name_of=name_of)
     paths = [images[stem] for stem in stems]
-    about = {"format": "voc", "split": split}
+    metadata = {"format": "voc", "split": split}
     return folders.annotated_folder(
-        folder, names, paths, objects, errors, about, options, remarks=notes, ignored="difficult"
+        folder, names, paths, objects, errors, metadata, options, remarks=notes, ignored="difficult"
     )
 
 
@@ -158,14 +158,14 @@ def parse_xml(data: bytes) -> Element:
         raise ValueError(f"no XML: {error}") from None
 
 
-def voc_file(about: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
+def voc_file(metadata: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
     """Name and content of an output's annotations."""
     return f"{_ANNOTATIONS}/{_stem(row)}.xml", _xml(row, classes).encode()
 
 
-def voc_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """The list of images. ``about``: with ``split``; the list is ``trainval.txt`` if it has none."""
-    split = posixpath.splitext(posixpath.basename(about["split"] or "trainval"))[0]
+def voc_files(metadata: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """The list of images. ``metadata``: with ``split``; the list is ``trainval.txt`` if it has none."""
+    split = posixpath.splitext(posixpath.basename(metadata["split"] or "trainval"))[0]
     yield f"ImageSets/Main/{split}.txt", (f"{_stem(row)}\n".encode() for _, row in rows())
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import yaml
 
 from variegate.data.annotated import folders
+from variegate.data.annotated.manifest_targets import Content, Row, Rows, targets_in
 from variegate.data.annotated.objects import (
     AnnotationErrors,
     ObjectRow,
@@ -34,12 +35,11 @@ from variegate.data.annotated.objects import (
 from variegate.data.annotated.options import POINTS, check_options, is_name
 from variegate.data.annotated.outlines import rings_of
 from variegate.data.annotated.values import FINITE, numbers_of, shown_value, whole_of
-from variegate.data.annotated.written import Content, Row, Rows, targets_in
 from variegate.data.base import SourceError
 from variegate.data.labels import check_classes
 from variegate.data.reading import is_file, read_file
 from variegate.data.samples import Samples
-from variegate.errors import DecodeError, one_line, shown
+from variegate.errors import DecodeError, one_line, short_repr
 from variegate.io.amounts import pluralize
 from variegate.io.location import Location
 from variegate.io.yaml_text import read_yaml
@@ -87,11 +87,13 @@ def open_yolo(
     if without:
         notes.append(f"{pluralize(without, 'image')} without a file in labels, and so without objects")
     names = names or tuple(map(str, range(objects.labels.max(initial=-1) + 1)))
-    about: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
+    metadata: dict[str, Any] = {"format": "yolo", "folders": above, "kpt_shape": points and list(points)}
     if split is None and (splits := _folders_of_splits(folder, data, images.values())):
-        about["splits"] = splits
+        metadata["splits"] = splits
     paths = list(images.values())
-    return folders.annotated_folder(folder, names, paths, objects, errors, about, options, remarks=notes, noted=without)
+    return folders.annotated_folder(
+        folder, names, paths, objects, errors, metadata, options, remarks=notes, noted=without
+    )
 
 
 def objects_of_texts(
@@ -185,7 +187,7 @@ def _read_data_yaml(root: Location) -> _Data:
     ]
     for name, is_fit, accepted in checks:
         if not is_fit:
-            raise SourceError(f"{place}: {name}: got {shown(found.get(name))}; accepted: {accepted}")
+            raise SourceError(f"{place}: {name}: got {short_repr(found.get(name))}; accepted: {accepted}")
     return _Data(tuple(map(str, names or ())), points and tuple(points), path or "", splits)
 
 
@@ -291,17 +293,17 @@ def _read_list(root: Location, path: str, on_error: str, notes: list[str]) -> li
 _NO_VAL = "# val: no validation images were written, so these are the training images; name a folder of others here\n"
 
 
-def yolo_file(about: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
-    """Name and content of an output's annotations. ``about``: with ``kpt_shape``."""
-    shape = about["kpt_shape"]
+def yolo_file(metadata: Mapping[str, Any], classes: Sequence[str], row: Row) -> tuple[str, bytes]:
+    """Name and content of an output's annotations. ``metadata``: with ``kpt_shape``."""
+    shape = metadata["kpt_shape"]
     return label_file(row["file"]), yolo_rows(row, targets_in(row), shape[1] if shape else 0).encode()
 
 
-def yolo_files(about: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
-    """``data.yaml``. ``about``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
-    shape = about["kpt_shape"]
-    splits = about.get("splits") or {}
-    train = splits.get("train", about["folders"])
+def yolo_files(metadata: Mapping[str, Any], classes: Sequence[str], rows: Rows) -> Iterator[tuple[str, Content]]:
+    """``data.yaml``. ``metadata``: with ``folders`` of images, ``kpt_shape``, and perhaps the folders of ``splits``."""
+    shape = metadata["kpt_shape"]
+    splits = metadata.get("splits") or {}
+    train = splits.get("train", metadata["folders"])
     folders_of = {"train": train, "val": splits.get("val", train), "test": splits.get("test", [])}
     known: dict[str, Any] = {name: of[0] if len(of) == 1 else of for name, of in folders_of.items() if of}
     known["names"] = dict(enumerate(classes))

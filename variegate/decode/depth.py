@@ -4,7 +4,7 @@ Unsigned integers of 16 bits are scaled over their full range, ``round(value * 2
 uses. Signed integers, 32-bit integers and floats are refused, because the file does not record their range. Masks are
 class indices, so their values are not scaled (``read_mask``).
 
-Within ``one_note(noted, depth)`` a thread reads in another ``Depth``: see ``in_depth``.
+Within ``note_once(noted, depth)`` a thread reads in another ``Depth``: see ``in_depth``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, ImageArray, UInt8Array
 from variegate.errors import DecodeError
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.program.depth import Depth, depth_of, in_native_order
 
 # 65535 is 255 times 257, an odd number: no value lies halfway between two results.
@@ -102,7 +102,7 @@ def readable_dtypes() -> tuple[str, ...]:
 
 
 @contextmanager
-def one_note(noted: set[str], depth: Depth | None = None, keeps_depth: bool = False) -> Iterator[None]:
+def note_once(noted: set[str], depth: Depth | None = None, keeps_depth: bool = False) -> Iterator[None]:
     """Context manager: this thread notes only the first scaled image among those sharing ``noted``.
 
     ``depth``: the depth in which it reads; None for 8 bits. ``keeps_depth``: without a depth, images of one keep it.
@@ -118,7 +118,7 @@ def note_depth(name: str) -> None:
     """A UserWarning that 16 bits are scaled; once for each source, whose first image it names."""
     noted = _reading.get().noted
     if noted is None:
-        warnings.warn(f"{speakable(name)}: {_NOTE}", stacklevel=3)
+        warnings.warn(f"{redact_text(name)}: {_NOTE}", stacklevel=3)
     elif _NOTE not in noted:
         noted.add(_NOTE)
-        warnings.warn(f"{_NOTE}{FIRST}{speakable(name)}", stacklevel=3)
+        warnings.warn(f"{_NOTE}{FIRST}{redact_text(name)}", stacklevel=3)

@@ -16,8 +16,8 @@ from variegate.arrays import UInt8Array, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.samples import follow
 from variegate.checks import as_integer
-from variegate.data.objects.samples import check_beside, check_entries, label_beside, split_sample, targets_beside
-from variegate.errors import shown
+from variegate.data.objects.samples import check_entries, check_no_targets, other_targets, own_label, split_sample
+from variegate.errors import short_repr
 from variegate.interop.one_sample import form_of, to_array
 from variegate.targets.settings import Targets
 
@@ -80,7 +80,7 @@ class WithIds(Dataset[Any]):
         return getattr(self.dataset, name)
 
 
-def take_apart(items: Sequence[Any]) -> tuple[list[UInt8Array], list[Any], list[int] | None]:
+def split_item(items: Sequence[Any]) -> tuple[list[UInt8Array], list[Any], list[int] | None]:
     """Images as arrays [H, W, C], labels, and ids unless no item has one; refuses masks and boxes."""
     names = _names(items)
     parts = [_parts(item, name) for item, name in zip(items, names, strict=True)]
@@ -91,7 +91,7 @@ def take_apart(items: Sequence[Any]) -> tuple[list[UInt8Array], list[Any], list[
             check_entries(item, "image", name, size)
         else:
             for n, value in enumerate(item[1:], 1):
-                check_beside(value, f"{name}[{n}]", size)
+                check_no_targets(value, f"{name}[{n}]", size)
     labels = [part[1] for part in parts]
     if all(len(part) == 2 for part in parts):
         return images, labels, None
@@ -119,7 +119,7 @@ def check_item_id(value: Any, where: str) -> int:
     """Raises ValueError naming the item."""
     number = as_integer(value)
     if number is None or not 0 <= number < 1 << 64:
-        raise ValueError(f"{where}: got the id {shown(value)}; accepted: an integer from 0 to 2**64 - 1")
+        raise ValueError(f"{where}: got the id {short_repr(value)}; accepted: an integer from 0 to 2**64 - 1")
     return number
 
 
@@ -132,7 +132,9 @@ def stack_labels(labels: Sequence[Any]) -> Any:
         numbers = [int(label) for label in labels]
         large = next((i for i, number in enumerate(numbers) if not -(1 << 63) <= number < 1 << 63), None)
         if large is not None:
-            raise ValueError(f"the label of items[{large}]: got {shown(numbers[large])}; accepted: integers of 64 bits")
+            raise ValueError(
+                f"the label of items[{large}]: got {short_repr(numbers[large])}; accepted: integers of 64 bits"
+            )
         return torch.tensor(numbers, dtype=torch.int64)
     if all(isinstance(label, Real) for label in labels):
         return torch.tensor([float(label) for label in labels], dtype=torch.float32)
@@ -161,10 +163,10 @@ def collate_samples(
         for sample, name in zip(samples, names, strict=True)
     ]
     targets = [
-        targets_beside(sample, (image.shape[0], image.shape[1]), name, (), options.box_format, options.normalized)
+        other_targets(sample, (image.shape[0], image.shape[1]), name, (), options.box_format, options.normalized)
         for sample, image, name in zip(samples, images, names, strict=True)
     ]
-    found = [label_beside(sample) for sample in samples]
+    found = [own_label(sample) for sample in samples]
     labels = stack_labels(_all_or_none(found, "label")) if _has_any(found) else None
     ids = np.array(_all_or_none(given, "id"), np.uint64) if _has_any(given) else count(len(items))
     joined = BatchTargets(options, labels is not None)

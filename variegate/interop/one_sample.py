@@ -16,7 +16,7 @@ from variegate.arrays import ImageArray, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.data.objects.samples import image_of
 from variegate.decode import check_side, read_image
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.ops.base import Transform, set_field
 from variegate.program import rng
 from variegate.program.program import is_kernel_image
@@ -65,7 +65,7 @@ def augment_inputs(augmenter: Augmenter, inputs: tuple[Any, ...], targets: Targe
     conditions."""
     if len(inputs) == 1:
         if not is_sample(inputs[0]):
-            raise TypeError(f"sample: got {shown(inputs[0])} with targets=; accepted: a dict with 'image'")
+            raise TypeError(f"sample: got {short_repr(inputs[0])} with targets=; accepted: a dict with 'image'")
         return _augmented(augmenter, inputs[0], targets, given)
     sample: dict[str, Any] = {"image": inputs[0]}
     keys = [_take_in(value, n, sample) for n, value in enumerate(inputs[1:], 1)]
@@ -106,7 +106,7 @@ def _take_in(value: Any, place: int, sample: dict[str, Any]) -> str | None:
     # Labels, also several, and paths: values that do not move with the image. Four numbers may be a box.
     shape = tuple(getattr(value, "shape", ()))
     if isinstance(value, (list, tuple, Image.Image)) or len(shape) > 1 or shape == (4,):
-        got = shown(value) if not hasattr(value, "shape") else f"{type(value).__name__}{list(value.shape)}"
+        got = short_repr(value) if not hasattr(value, "shape") else f"{type(value).__name__}{list(value.shape)}"
         raise TypeError(f"inputs[{place}]: got {got}; accepted: {_ACCEPTED}")
     # Cond may choose by it.
     if "label" in sample or not isinstance(value, Number):

@@ -14,7 +14,7 @@ from variegate.arrays import AnyArray, UInt64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import as_integer
 from variegate.data.objects.samples import image_of
-from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.errors import DecodeError, refused_by_transform, try_each
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.executors.runners.images import Tensors
 
@@ -167,9 +167,11 @@ class ImageRows:
         try:
             outputs = self._run(augmenter, rows, epoch, copy, bad)
         except ValueError:
-            alone = each_alone(rows, lambda row: self._plan(augmenter, row, epoch, copy))
+            alone = try_each(rows, lambda row: self._plan(augmenter, row, epoch, copy))
             refused = {
-                row: not_taken(self._name_of(row), error) for row, error in alone if isinstance(error, Exception)
+                row: refused_by_transform(self._name_of(row), error)
+                for row, error in alone
+                if isinstance(error, Exception)
             }
             if not refused:
                 raise  # a matter of the batch

@@ -10,9 +10,9 @@ from torch.utils.data import get_worker_info
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
-from variegate.interop.items import collate_samples, stack_labels, take_apart
+from variegate.interop.items import collate_samples, split_item, stack_labels
 from variegate.interop.one_sample import RunningIds, augment_inputs, is_beside, is_sample, to_array
 from variegate.io.files import StrPath
 from variegate.ops.base import refuse_views
@@ -45,7 +45,7 @@ class _InWorkers:
 
     def __init__(self, targets: Targets | None, **arguments: Any) -> None:
         if not isinstance(targets, (Targets, type(None))):
-            raise TypeError(f"targets: got {shown(targets)}; accepted: vg.Targets(...), or None")
+            raise TypeError(f"targets: got {short_repr(targets)}; accepted: vg.Targets(...), or None")
         augmenter = Augmenter(**arguments)  # now, so that bad arguments are refused now
         self._arguments = {**arguments, "transform": augmenter.transform}
         self._targets = targets
@@ -216,7 +216,7 @@ class Collate(_InWorkers):
         if self._targets is not None:
             count = self._running_ids.take
             return collate_samples(self._get_augmenter(), items, self._targets, self.epoch, count)
-        arrays, labels, ids = take_apart(items)
+        arrays, labels, ids = split_item(items)
         stacked = stack_labels(labels)
         is_numbers = isinstance(stacked, torch.Tensor) and stacked.ndim == 1
         given = {"label": stacked.tolist()} if is_numbers else None

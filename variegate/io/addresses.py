@@ -61,17 +61,17 @@ def protocols(url: str) -> list[str]:
     return [part.partition("://")[0].lower() for part in url.split("::")]
 
 
-def shown(path: str) -> str:
+def redact_url(path: str) -> str:
     """The path for messages and names: of an address, without secrets."""
     return "::".join(kept for kept, _ in _split(path)) if is_url(path) else path
 
 
-def shown_host(address: str) -> str:
+def redact_host(address: str) -> str:
     """HOST:PORT as well, which a user and a password may stand before."""
-    return shown(address) if is_url(address) else _split_one(f"host://{address}")[0].removeprefix("host://")
+    return redact_url(address) if is_url(address) else _split_one(f"host://{address}")[0].removeprefix("host://")
 
 
-def without_secrets(text: str, *known: str) -> str:
+def redact_secrets(text: str, *known: str) -> str:
     """Text that may hold addresses, without the secrets in them.
 
     An address ends at a blank, or, where a quote stands before it, at the next such quote. ``known``: addresses that
@@ -91,14 +91,14 @@ def without_secrets(text: str, *known: str) -> str:
     return "".join(pieces) + text[at:]
 
 
-def printable(text: str) -> str:
+def escape_control(text: str) -> str:
     """Escape control characters, so that a terminal shows one line: ``\\x1b`` for escape, ``\\u202e``, ``\\udcff``."""
     return _UNPRINTABLE.sub(_escaped, text)
 
 
-def speakable(text: str) -> str:
+def redact_text(text: str) -> str:
     """A message for people: without secrets, on one line, and with nothing in it that a terminal would act upon."""
-    return printable(without_secrets(text))
+    return escape_control(redact_secrets(text))
 
 
 def _chain_begin(text: str, least: int, begin: int) -> int:
@@ -170,8 +170,8 @@ def _without_user(rest: str) -> str | None:
 
 
 def _without_known(text: str, address: str) -> str:
-    text = text.replace(address, shown(address))
-    visible = shown(address)
+    text = text.replace(address, redact_url(address))
+    visible = redact_url(address)
     secrets = {secret for _, hidden in _split(address) for one in hidden for secret in _values(one)}
     said = {way(secret) for secret in secrets for way in _QUOTINGS}
     for secret in sorted(said, key=len, reverse=True):

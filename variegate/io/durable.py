@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.io.files import StrPath, check_regular
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -25,7 +25,7 @@ class WriteError(OSError):
     """A file that cannot be written, read or removed; ``filename`` is its place as the user knows it."""
 
     def __str__(self) -> str:
-        return speakable(f"{self.filename}: {self.strerror}")
+        return redact_text(f"{self.filename}: {self.strerror}")
 
 
 class DiskFullError(WriteError):
@@ -43,7 +43,7 @@ def write_error(error: OSError, shown: str, verb: str = "written") -> WriteError
 
 
 @contextmanager
-def write_errors_name(shown: str, verb: str = "written") -> Iterator[None]:
+def named_write_errors(shown: str, verb: str = "written") -> Iterator[None]:
     """Errors of the system become WriteError or DiskFullError, and name the file that was meant."""
     try:
         yield
@@ -69,7 +69,7 @@ def write_atomically(
     unique = f".{os.getpid()}-{secrets.token_hex(4)}" if several_writers else ""
     temporary = path.with_name(f".{path.name}{unique}.tmp")
     place = str(path)
-    with write_errors_name(place):
+    with named_write_errors(place):
         # Renaming would replace a pipe, or a device such as /dev/null, by a file.
         with suppress(FileNotFoundError):
             check_regular(path)
@@ -81,9 +81,9 @@ def write_atomically(
     try:
         with file:
             for piece in [data] if isinstance(data, bytes) else data:
-                with write_errors_name(place):
+                with named_write_errors(place):
                     write_all(file.fileno(), piece)
-        with write_errors_name(place):
+        with named_write_errors(place):
             if durable:
                 publish(temporary, path)
             else:
@@ -118,7 +118,7 @@ class AppendOnlyFile:
         self._shown = shown
         self._is_synced = is_synced
         self.end = end
-        with write_errors_name(shown):
+        with named_write_errors(shown):
             # Unbuffered, so that closing the file does not retry a failed write.
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._file = FileIO(os.open(path, flags, 0o666), "r+b")
@@ -127,7 +127,7 @@ class AppendOnlyFile:
             if self._is_torn or (first and not end):
                 self.append(b"" if end else first)
             if first:
-                with write_errors_name(shown):
+                with named_write_errors(shown):
                     sync_folder(os.path.dirname(path) or ".")
         except BaseException:
             self.close()
@@ -136,7 +136,7 @@ class AppendOnlyFile:
     def append(self, data: bytes) -> None:
         """Append durably. After a WriteError it may be called again: nothing is left of the first try."""
         descriptor = self._file.fileno()
-        with write_errors_name(self._shown):
+        with named_write_errors(self._shown):
             if self._is_torn:
                 os.ftruncate(descriptor, self.end)
             self._is_torn = True

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from variegate.io.addresses import is_url, protocols, shown
+from variegate.io.addresses import is_url, protocols, redact_url
 from variegate.io.files import StrPath
 
 _WEB = ("http", "https")
@@ -41,7 +41,7 @@ class Location:
             return spec
         text = os.fspath(spec)
         if not chain and is_url(text) and "::" in text:
-            raise ValueError(f"{shown(text)}: an address within another (::); accepted: that of a file itself")
+            raise ValueError(f"{redact_url(text)}: an address within another (::); accepted: that of a file itself")
         if text.startswith(("file://", "local://")) and "::" not in text:
             text = url2pathname(urlsplit(text).path)
             return cls(text, text)
@@ -50,7 +50,9 @@ class Location:
     @classmethod
     def of(cls, address: str) -> Location:
         """A location from a literal path or address, such as a match of a pattern: ``~`` is an ordinary character."""
-        return cls(address, shown(address), tuple(protocols(address))) if is_url(address) else cls(address, address)
+        return (
+            cls(address, redact_url(address), tuple(protocols(address))) if is_url(address) else cls(address, address)
+        )
 
     def __str__(self) -> str:
         return self._shown

@@ -101,7 +101,7 @@ class FileLock:
 
 
 @contextmanager
-def one_at_a_time(path: StrPath) -> Iterator[None]:
+def exclusive_lock(path: StrPath) -> Iterator[None]:
     """Wait for the others, where there are locks. Raises OSError where the file cannot be made."""
     lock = FileLock(path)
     lock.acquire(lambda _: None)

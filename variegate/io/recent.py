@@ -11,7 +11,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class RecentValues(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """Values used last, of ``limit`` bytes together, or the very last alone. Threads may share it."""
 
     def __init__(self, limit: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
-from variegate.io.addresses import is_url, shown
+from variegate.io.addresses import is_url, redact_url
 from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
@@ -77,7 +77,7 @@ def recorded_place(file: str, argument: str, place: Any) -> Any:
     for text in filter(None, texts_in(place)):
         if is_url(text):
             accepted = f"{argument}=, or --{argument}, to open an address"
-            raise SourceError(f"{file}: names the address {shown(text)} as {argument}; accepted: {accepted}")
+            raise SourceError(f"{file}: names the address {redact_url(text)} as {argument}; accepted: {accepted}")
     return place
 
 

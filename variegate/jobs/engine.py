@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from variegate.augmenter.planner import of_one_sample
+from variegate.augmenter.planner import single_conditions
 from variegate.checks import one_of
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
-from variegate.io.addresses import shown_host
+from variegate.io.addresses import redact_host
 from variegate.io.files import StrPath
 from variegate.jobs.mapping import MapSpec, iter_images, map_images
 from variegate.jobs.options import ON_ERROR, OnError
@@ -24,7 +24,7 @@ from variegate.workers.devices import WORKER_KINDS, WorkerKind, choose_devices, 
 from variegate.workers.protocol import JobSpec
 from variegate.workers.ray_actors import connect
 from variegate.workers.run import Finished, TaskStream, run_tasks
-from variegate.workers.scheduler import Allocation, Rules, Scheduler, Snapshot
+from variegate.workers.scheduler import Allocation, Scheduler, SchedulerSettings, Snapshot
 
 
 class Engine:
@@ -75,13 +75,13 @@ class Engine:
     ) -> None:
         one_of("workers", workers, WORKER_KINDS)
         if address is not None and workers != "ray":
-            got = f"got {shown_host(address)!r} with workers={workers!r}"
+            got = f"got {redact_host(address)!r} with workers={workers!r}"
             raise ValueError(f"address: {got}; accepted: None, or workers='ray'")
         self.transform = transform
         self._spec = MapSpec(transform or Identity(), seed, dtype, layout, geometry)
         # Created for its checks, whose messages are the most precise.
         self._spec.augmenter(num_threads=num_threads)
-        self._rules = Rules(
+        self._rules = SchedulerSettings(
             allocation, steal, ordered, heartbeat_timeout=heartbeat_timeout, max_failures=max_failures, seed=int(seed)
         )
         ray = connect(address) if workers == "ray" else None
@@ -185,7 +185,7 @@ class Engine:
         from variegate.jobs.regions.run import ImageRun, pixel_file
 
         work = replace(self._spec, transform=self._chosen(transform), epoch=epoch, copy=copy)
-        values = None if conditions is None else of_one_sample(conditions, 1)
+        values = None if conditions is None else single_conditions(conditions, 1)
         target = None if out is None else os.fspath(out)
         return ImageRun(self, work, pixel_file(image), id, target, tile, values, resume).run()
 

@@ -13,12 +13,12 @@ import torch
 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer
-from variegate.errors import each_alone
+from variegate.errors import try_each
 from variegate.executors.runners.images import check_image
 from variegate.executors.runners.runner import Dtype, Geometry, Layout
 from variegate.ops.base import refuse_views
 from variegate.transforms import Transform
-from variegate.workers.protocol import EngineError, Job, Result, error_line, is_devices_fault
+from variegate.workers.protocol import EngineError, Job, Result, error_line, is_device_error
 from variegate.workers.run import FailedItem, FinishedItems, Payload
 
 # Images per task: enough that sending a task costs little, few enough that devices balance.
@@ -81,13 +81,13 @@ class MapJob(Job):
         try:
             return Result(self._augment(payload), {})
         except Exception as error:
-            if is_devices_fault(error):
+            if is_device_error(error):
                 raise
         # An image that the transform does not take: which is it? A task that fails without a name counts against
         # the device, which a stretch of such images would cost its place.
         numbered = dict(zip(items, payload, strict=True))
         made: dict[int, Any] = {}
-        alone = each_alone(items, lambda item: self._augment([numbered[item]])[0], lambda e: not is_devices_fault(e))
+        alone = try_each(items, lambda item: self._augment([numbered[item]])[0], lambda e: not is_device_error(e))
         for item, result in alone:
             beat()
             made[item] = result

@@ -16,7 +16,7 @@ from variegate.jobs.arguments import absolute_place, open_by_index
 from variegate.jobs.augment.opening import engine_of
 from variegate.jobs.augment.run import Expansion, Report
 from variegate.jobs.output.manifest import Manifest, read_manifest
-from variegate.jobs.output.run_folder import check_apart
+from variegate.jobs.output.run_folder import check_not_nested
 from variegate.jobs.pack_shards import PackPlan, totals_of
 from variegate.ops.output import Identity
 from variegate.ops.resize import Resize
@@ -111,7 +111,7 @@ def pack(
         DecodeError: for an unreadable image with ``on_error="raise"``.
         EngineError, OSError: if the run cannot continue.
     """
-    packing = packing_of(source, destination, PackingOptions(**options))
+    packing = open_packing(source, destination, PackingOptions(**options))
     if stop is not None:
         packing.stop = stop
     packing.on_event = on_event
@@ -120,12 +120,12 @@ def pack(
     return packing.packed
 
 
-def packing_of(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
+def open_packing(source: Any, destination: StrPath, options: PackingOptions) -> Packing:
     """Opened and checked, and nothing done. Raises ValueError (SourceError) naming the argument."""
     is_place = isinstance(source, (str, PathLike))
     opened = open_by_index(source, options.on_error)
     if is_place:
-        check_apart(source, destination)
+        check_not_nested(source, destination)
     side = None if options.size is None else integer("size", options.size, 1, 32_767)
     plan = PackPlan(
         opened,

@@ -14,7 +14,7 @@ import numpy as np
 
 from variegate.arrays import UInt8Array
 from variegate.checks import PIXEL_VERSION
-from variegate.data.annotated.written import Content
+from variegate.data.annotated.manifest_targets import Content
 from variegate.data.base import Item, SourceError
 from variegate.data.opening import open_source
 from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes, sums_of
@@ -169,21 +169,21 @@ class PackJob(ExpansionJob):
 
     def _encode(self, one: DecodedItem, image: Image_HWC, row: dict[str, Any]) -> CopyOutput:
         origin: Origin = one.decoded.file
-        about: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
+        metadata: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
             data = np.ascontiguousarray(image).tobytes()
-            about = about | _sums(image, origin.shown)
+            metadata = metadata | _sums(image, origin.shown)
             entry = ShardEntry((*image.shape, origin.shown))
         else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
             try:
                 # Statistics are over decoded pixels, which differ slightly from the encoded ones.
-                about |= _sums(image if origin.kept is not None else read_image(data), 3)
+                metadata |= _sums(image if origin.kept is not None else read_image(data), 3)
             except DecodeError as error:
                 raise ValueError(error.reason) from error
             found = pack_file(data)
             entry = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
-        return CopyOutput(row | digest_columns(data) | {"packed": json.dumps(about)}, data, entry)
+        return CopyOutput(row | digest_columns(data) | {"packed": json.dumps(metadata)}, data, entry)
 
 
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:
@@ -214,9 +214,9 @@ class PackWriter(ShardWriter):
         row, data, entry = output
         if self._has_index:
             self._entries[entry.key] = entry.entries
-        about = row["class"], row["source"], row["id"], entry.shape
+        metadata = row["class"], row["source"], row["id"], entry.shape
         extension = "jpg" if self._has_index else "raw"
-        return Record(row["index"], None, data, extension, label, *about)
+        return Record(row["index"], None, data, extension, label, *metadata)
 
 
 def _entries_name(part: int) -> str:

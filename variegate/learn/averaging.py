@@ -29,12 +29,12 @@ _DISTRIBUTED = ("gloo", "NCCL", "Connection")
 _SOURCE = re.compile(r"\[[^\]\s]*\.(cc|cpp|h|hpp):\d+\]\s*")
 
 
-class RanksError(RuntimeError):
+class DistError(RuntimeError):
     """Ranks that do not find each other, or one that is gone."""
 
 
 @dataclass(frozen=True)
-class Ranks:
+class DistContext:
     """This process's rank and the collective operations. ``messages``, ``saving``: groups over CPUs; checkpoints are
     agreed on while steps go on."""
 
@@ -73,8 +73,8 @@ class Ranks:
 
 
 @contextmanager
-def joined(devices: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
-    """Join the other processes of ``torchrun``, if any. Raises RanksError.
+def joined(devices: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[DistContext]:
+    """Join the other processes of ``torchrun``, if any. Raises DistError.
 
     ``devices``: "auto", or names separated by commas, of the ranks on this machine in their order.
     """
@@ -93,11 +93,11 @@ def joined(devices: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
         if is_ours:
             dist.init_process_group("cpu:gloo,cuda:nccl" if is_cuda else "gloo", timeout=limit)
         if not dist.is_initialized():
-            yield Ranks(device=device)
+            yield DistContext(device=device)
             return
         groups = [dist.new_group(backend="gloo", timeout=limit) for _ in range(2)]
         has_joined = True
-        yield Ranks(dist.get_rank(), dist.get_world_size(), device, *groups)
+        yield DistContext(dist.get_rank(), dist.get_world_size(), device, *groups)
         for group in groups:
             dist.destroy_process_group(group)
     except (RuntimeError, ValueError) as error:
@@ -106,7 +106,7 @@ def joined(devices: str, seconds: float = TIMEOUT_SECONDS) -> Iterator[Ranks]:
         message = _message(cause, has_joined, seconds) if isinstance(cause, RuntimeError) else None
         if message is None:
             raise
-        raise RanksError(message) from error
+        raise DistError(message) from error
     finally:
         if is_ours and dist.is_initialized():
             dist.destroy_process_group()
@@ -132,13 +132,13 @@ def _message(error: RuntimeError, has_joined: bool, seconds: float) -> str | Non
     )
 
 
-class Replicas:
+class ParallelStrategy:
     """A single rank, and the base of several. ``model`` is called in steps. ``is_alike``: all ranks have the same
     weights after each step."""
 
     is_alike = True
 
-    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+    def __init__(self, module: torch.nn.Module, ranks: DistContext) -> None:
         self.module = self.model = module
         self.ranks = ranks
 
@@ -163,10 +163,10 @@ class Replicas:
         """Resume after ``step`` steps. ``state`` is empty if another number of ranks saved it."""
 
 
-class GradientAveraging(Replicas):
+class GradientAveraging(ParallelStrategy):
     """Average gradients during the backward pass (DistributedDataParallel)."""
 
-    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+    def __init__(self, module: torch.nn.Module, ranks: DistContext) -> None:
         super().__init__(module, ranks)
         devices = [torch.device(ranks.device)] if ranks.device.startswith("cuda") else None
         # Statistics of rank 0 are sent before a scoring or a checkpoint, not in every step.
@@ -199,7 +199,7 @@ class PeriodicAveraging(GradientAveraging):
 
     is_alike = False
 
-    def __init__(self, module: torch.nn.Module, ranks: Ranks, period: int, start: int) -> None:
+    def __init__(self, module: torch.nn.Module, ranks: DistContext, period: int, start: int) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as post_local
         from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 
@@ -225,12 +225,12 @@ class PeriodicAveraging(GradientAveraging):
         self._hook.iter = step
 
 
-class BackgroundAveraging(Replicas):
+class BackgroundAveraging(ParallelStrategy):
     """Average weights while the next step is computed, and add the change afterwards (DaSGD, arXiv 2006.00441)."""
 
     is_alike = False
 
-    def __init__(self, module: torch.nn.Module, ranks: Ranks) -> None:
+    def __init__(self, module: torch.nn.Module, ranks: DistContext) -> None:
         super().__init__(module, ranks)
         share_over_ranks(module, ranks)
         # The weights that were sent, and their mean once ``_work`` is done; empty if nothing is in transit.
@@ -273,10 +273,10 @@ class BackgroundAveraging(Replicas):
             self._mean = state["mean"].to(self.ranks.device)
 
 
-def replicas_of(module: torch.nn.Module, ranks: Ranks, period: int, warmup_steps: int) -> Replicas:
+def parallel_strategy(module: torch.nn.Module, ranks: DistContext, period: int, warmup_steps: int) -> ParallelStrategy:
     """``period``: see ``TrainOptions.period``."""
     if ranks.ranks == 1:
-        return Replicas(module, ranks)
+        return ParallelStrategy(module, ranks)
     if period == 0:
         return GradientAveraging(module, ranks)
     if period < 0:
@@ -284,7 +284,7 @@ def replicas_of(module: torch.nn.Module, ranks: Ranks, period: int, warmup_steps
     return PeriodicAveraging(module, ranks, period, warmup_steps)
 
 
-def share_over_ranks(module: torch.nn.Module, ranks: Ranks) -> None:
+def share_over_ranks(module: torch.nn.Module, ranks: DistContext) -> None:
     """Copy the weights and statistics of rank 0 to all ranks."""
     if ranks.ranks > 1:
         for tensor in (*module.parameters(), *module.buffers()):

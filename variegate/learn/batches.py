@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from variegate.augmenter.planner import MixedLabels
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.samples import Samples
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.learn.step import in_channels_last
 from variegate.loader import Batch, Loader
 from variegate.transforms import Transform
@@ -49,8 +49,8 @@ def classes_of(source: Samples, place: str) -> tuple[str, ...]:
     reported = source.empty_classes
     empty = [name for name, count in zip(names, counts.tolist(), strict=True) if count == 0 and name not in reported]
     if empty:
-        text = f"{place}: classes without images, which keep their index: {first_names(empty)}"
-        warnings.warn(speakable(text), stacklevel=4)
+        text = f"{place}: classes without images, which keep their index: {summarize_names(empty)}"
+        warnings.warn(redact_text(text), stacklevel=4)
     return names
 
 

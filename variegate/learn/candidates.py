@@ -64,7 +64,7 @@ class Candidate(Row):
         """The full transform of images that train with this row."""
         policy = self.loaded(epochs)
         if has_base_augment(policy):
-            self.check_is_whole("policies")
+            self.check_has_own_crop("policies")
         return self.around(baseline).with_policy(policy)
 
     def without_images(self) -> T.Transform:

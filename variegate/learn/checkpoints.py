@@ -19,9 +19,9 @@ from variegate.checks import PIXEL_VERSION, as_integer, as_numbers, check_pixel_
 from variegate.data.base import SourceError
 from variegate.errors import one_line
 from variegate.io.durable import publish, write_atomically, write_error
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.choices import AUTOMATIC_MODELS, BATCH
-from variegate.learn.feed import Feed
+from variegate.learn.feed import DataPipeline
 from variegate.learn.model_file import DAMAGE, read_saved
 from variegate.learn.step import Tensors
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
@@ -41,7 +41,7 @@ class ResumeError(ValueError):
     """A folder or a checkpoint that this training cannot resume from."""
 
 
-def describe(feed: Feed, ranks: int) -> dict[str, Any]:
+def describe(feed: DataPipeline, ranks: int) -> dict[str, Any]:
     """All settings that affect the weights, as JSON reads them."""
     options = {name: value for name, value in asdict(feed.options).items() if name not in {*FREE, "validation"}}
     row = feed.options.row
@@ -159,7 +159,7 @@ class Checkpoints:
     """Checkpoints of a run in ``folder``: step-N/rank-R.pt and step-N/facts.json. Every rank saves and loads in the
     same steps."""
 
-    def __init__(self, folder: Path, ranks: Ranks) -> None:
+    def __init__(self, folder: Path, ranks: DistContext) -> None:
         self.folder = folder
         self._ranks = ranks
         self._thread = ThreadPoolExecutor(1, "variegate-checkpoint")

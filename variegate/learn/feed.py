@@ -10,15 +10,15 @@ import numpy as np
 
 from variegate import transforms as T
 from variegate.augmenter.planner import num_partners
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.opening import new_notes, open_source
 from variegate.data.samples import Samples
 from variegate.decode import read_image
 from variegate.errors import DecodeError
-from variegate.io.addresses import shown, speakable
+from variegate.io.addresses import redact_text, redact_url
 from variegate.jobs.arguments import WHOLE, parse_size
 from variegate.learn.adaptation import adapted
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.batches import classes_of, plain_images
 from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, choose_epochs, fit_memory, sample_sizes
 from variegate.learn.images import BaselineAugmentation
@@ -60,18 +60,18 @@ def center_steps(size: Size) -> list[T.Transform]:
     return [T.Resize(shorter), T.CenterCrop(size)]
 
 
-class Feed:
+class DataPipeline:
     """Loaders of this rank's share: ``train``, and ``scored`` (None without validation).
 
     Raises SourceError, PolicyError, ValueError naming an option.
     """
 
-    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks) -> None:
+    def __init__(self, source: Any, validation: Any, options: TrainOptions, ranks: DistContext) -> None:
         self.source, self.place = _open(source)
         self.length = len(self.source)
         self.classes = classes_of(self.source, self.place)
         if len(self.classes) < 2:
-            raise SourceError(f"{self.place}: has one class ({first_names(self.classes)}); accepted: two or more")
+            raise SourceError(f"{self.place}: has one class ({summarize_names(self.classes)}); accepted: two or more")
         epochs = options.epochs or choose_epochs(self.length, TRAIN)
         self.options = options = replace(options, epochs=epochs)
         row = options.row
@@ -113,7 +113,7 @@ class Feed:
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
 
-    def _choose(self, ranks: Ranks) -> tuple[int, Choice]:
+    def _choose(self, ranks: DistContext) -> tuple[int, Choice]:
         """Channels, and the choices by the data and the memory; the same on every rank."""
         options = self.options
         together = ranks.ranks * options.accumulate
@@ -147,7 +147,7 @@ class Feed:
         normalize = baseline.plain
         crops_itself = self._policy is not None and has_base_augment(self._policy)
         if crops_itself:
-            row.check_is_whole("policy")
+            row.check_has_own_crop("policy")
             if self._is_first:
                 warnings.warn(f"{options.policy}: {WHOLE}", stacklevel=3)
         policy, self.adaptation = adapted(self._policy, self.source, options)
@@ -211,7 +211,7 @@ class Feed:
     def _check_same_classes(self, others: Samples, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
             wanted = set(self.classes) ^ set(others.classes)
-            names = first_names(sorted(wanted)) or "in another order"
+            names = summarize_names(sorted(wanted)) or "in another order"
             raise SourceError(
                 f"{place}: has other classes than {self.place} ({names}); accepted: the same {len(self.classes)}"
             )
@@ -220,8 +220,8 @@ class Feed:
 def _open(given: Any) -> tuple[Samples, str]:
     opened: Samples = open_source(given, stream=False)
     for one in new_notes(opened, given):
-        warnings.warn(speakable(f"{given}: {one}"), stacklevel=4)
-    return opened, shown(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
+        warnings.warn(redact_text(f"{given}: {one}"), stacklevel=4)
+    return opened, redact_url(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
 def _first_image(source: Samples, place: str) -> tuple[int, tuple[int, int]]:

@@ -20,7 +20,14 @@ import torch
 from variegate.arrays import UInt64Array
 from variegate.data.samples import Samples
 from variegate.learn.adaptation import Adaptation
-from variegate.learn.averaging import Ranks, Replicas, average_over_ranks, floats_of, replicas_of, share_over_ranks
+from variegate.learn.averaging import (
+    DistContext,
+    ParallelStrategy,
+    average_over_ranks,
+    floats_of,
+    parallel_strategy,
+    share_over_ranks,
+)
 from variegate.learn.batches import plain_images, tensors_of
 from variegate.learn.models import ModelError, layer_seed, model_to_train, seeded_generator, seeded_weights
 from variegate.learn.step import (
@@ -69,14 +76,14 @@ class Fit:
         channels: int,
         options: FitOptions,
         seed: int,
-        ranks: Ranks | None = None,
+        ranks: DistContext | None = None,
         adaptation: Adaptation | None = None,
         *,
         warmup: int = 0,
         is_alone: bool = False,
     ) -> None:
         self.name, self.options, self.seed = model, options, seed
-        self.ranks = ranks or Ranks()
+        self.ranks = ranks or DistContext()
         self.adaptation = adaptation or Adaptation()
         self.steps = 0
         self._channels, self._num_classes = channels, num_classes
@@ -84,7 +91,7 @@ class Fit:
         timm_arguments: dict[str, Any] = {"pretrained": True} if options.pretrained else {}
         self.module = model_to_train(model, num_classes, channels, device, seed, **timm_arguments)
         self.average = MovingAverage(self.module, options.ema) if options.ema else None
-        self.replicas: Replicas = replicas_of(self.module, self.ranks, options.period, warmup)
+        self.replicas: ParallelStrategy = parallel_strategy(self.module, self.ranks, options.period, warmup)
         self._layers = LayerSeeds(device, seed, self.ranks.rank, is_alone)
         self._lr = torch.tensor(options.lr, device=device)
         self._optimizer = make_optimizer(self.module, self._lr, options)
@@ -381,7 +388,7 @@ class FitData:
     def begin(self, model: str, options: FitOptions, seed: int, adaptation: Adaptation | None = None) -> Fit:
         """A model before its first step. Raises ModelError."""
         classes = len(self.samples.classes)
-        made = Fit(model, classes, self.channels, options, seed, Ranks(device=self.device), adaptation)
+        made = Fit(model, classes, self.channels, options, seed, DistContext(device=self.device), adaptation)
         made.initialize(lambda: plain_images(self.samples, self.plain, self.device, seed, self.num_threads))
         return made
 

@@ -31,7 +31,7 @@ from variegate.learn.rounds import FORMAT, RaceFiles, RaceRules, run_race
 from variegate.learn.run import ORIGINALS_NAME, digest_of, digests, digests_by_row, searched_on, write_digests
 from variegate.learn.standings import RaceResult
 from variegate.learn.trainings import Outcome, TrainingRunner, cost, write_json
-from variegate.learn.verdict import Comparison, compare, describe, is_own, short_name
+from variegate.learn.verdict import Comparison, compare, describe, is_custom, short_name
 from variegate.options.fit import FitOptions
 from variegate.policies.base_augment import has_base_augment
 from variegate.threads import computed_once
@@ -217,7 +217,7 @@ class ImageRace:
         subsets = self.plan.subsets
         found = list[str]()
         scored = subsets.images if subsets.test is None else subsets.test
-        for name in filter(is_own, self.rows):
+        for name in filter(is_custom, self.rows):
             searched = searched_on(str(parse_candidate(name).policy))
             seen = sum(digest in searched for digest in digests_by_row(scored)) if searched else 0
             if seen:
@@ -349,6 +349,6 @@ class WholeTrainings(ExitStack):
 
 def unseen(test: LabelledImages, policies: Sequence[str]) -> LabelledImages:
     """Images that no policy's file was searched on, as far as its folder says; all where that leaves none."""
-    searched = set[str]().union(*(searched_on(policy) for policy in policies if is_own(policy)))
+    searched = set[str]().union(*(searched_on(policy) for policy in policies if is_custom(policy)))
     rows = [row for row, digest in enumerate(digests_by_row(test)) if digest not in searched]
     return test.take(np.asarray(rows, np.int64)) if rows and len(rows) < len(test) else test

@@ -16,7 +16,7 @@ from variegate.data.base import SourceError
 from variegate.data.objects.arrays import open_arrays
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
-from variegate.io.addresses import shown
+from variegate.io.addresses import redact_url
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.options.rows import Row
@@ -90,7 +90,7 @@ def _names(source: Samples, ids: UInt64Array) -> tuple[str, ...]:
     """Names of the samples with these ids."""
     every = source.ids(np.arange(len(source), dtype=np.int64))
     place = {number: index for index, number in enumerate(every.tolist())}
-    return tuple(shown(str(source.name(place[number]))) for number in ids.tolist())
+    return tuple(redact_url(str(source.name(place[number]))) for number in ids.tolist())
 
 
 def split(

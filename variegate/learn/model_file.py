@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from variegate import transforms as T
 from variegate.data.samples import Samples
-from variegate.errors import PolicyError, one_line, shown
+from variegate.errors import PolicyError, one_line, short_repr
 from variegate.executors.runners.devices import resolve
 from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath
@@ -29,7 +29,7 @@ from variegate.ops.description import from_dict
 from variegate.program.program import MAX_CHANNELS
 
 if TYPE_CHECKING:
-    from variegate.learn.feed import Feed
+    from variegate.learn.feed import DataPipeline
 
 MODEL_NAME = "model.pt"
 AUGMENTATION_NAME = "augmentation.json"
@@ -59,7 +59,7 @@ DAMAGE = (
 )
 
 
-def write_model(folder: Path, feed: Feed, weights: dict[str, torch.Tensor]) -> None:
+def write_model(folder: Path, feed: DataPipeline, weights: dict[str, torch.Tensor]) -> None:
     """Write what ``load_model`` and ``attribution`` read. Raises WriteError."""
     plain = feed.plain
     # Of images that keep their size, validation has no other.
@@ -162,7 +162,7 @@ def _read(path: Path) -> dict[str, Any]:
         )
     for key, fits, accepted in _ACCEPTED:
         if not fits(saved[key]):
-            raise ModelError(f"{path}: {key}: got {shown(saved[key])}; accepted: {accepted}")
+            raise ModelError(f"{path}: {key}: got {short_repr(saved[key])}; accepted: {accepted}")
     storages = {weight.untyped_storage().data_ptr(): weight.untyped_storage() for weight in saved["weights"].values()}
     if sum(storage.nbytes() for storage in storages.values()) > size:
         raise ModelError(f"{path}: is damaged: its weights are larger than the file")

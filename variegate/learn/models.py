@@ -15,8 +15,8 @@ import torch.nn.functional as nnf
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from variegate.errors import shortened
-from variegate.io.addresses import speakable
+from variegate.errors import truncate_middle
+from variegate.io.addresses import redact_text
 from variegate.program import rng
 
 # Channels of the three blocks at width 1, and the side of the patches that the first layer looks at.
@@ -124,7 +124,7 @@ class ModelError(ValueError):
     """A model that cannot be made. The message is one printable line, whatever text a file or a library contributed."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(speakable(shortened(" ".join(message.split()))))
+        super().__init__(redact_text(truncate_middle(" ".join(message.split()))))
 
 
 def build_model(name: str, num_classes: int, in_channels: int = 3, **of_timm: Any) -> nn.Module:

@@ -11,10 +11,10 @@ from threading import Event
 from typing import Any
 
 from variegate.checks import as_integer
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.samples import Samples
 from variegate.events import Note, OnEvent
-from variegate.io.addresses import shown
+from variegate.io.addresses import redact_url
 from variegate.io.amounts import pluralize
 from variegate.jobs.arguments import absolute_place, open_by_index, parse_size
 from variegate.learn import images as image_sets
@@ -35,7 +35,7 @@ from variegate.learn.sizes import (
     search_sizes,
 )
 from variegate.learn.trainings import read_json
-from variegate.options.importing import import_of_user
+from variegate.options.importing import import_user_module
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 
 # Searched crops and cutouts go up to these shares of the shorter side, unless options set pixels.
@@ -234,13 +234,13 @@ def load_source(
     reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]
     if empty:
-        on_event(Note(f"classes without images, which keep their index: {first_names(empty)}"))
+        on_event(Note(f"classes without images, which keep their index: {summarize_names(empty)}"))
     if len(images) < len(source):
         on_event(
             Note(f"skipped {len(source) - len(images):,} of {pluralize(len(source), 'image')}, which cannot be read")
         )
     if images.num_classes < 2:
-        place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
+        place = redact_url(str(src)) if isinstance(src, (str, os.PathLike)) else "source"
         raise SourceError(
             f"{place}: has one class ({images.classes[0]}); accepted: two or more, in folders of their own"
         )
@@ -254,7 +254,7 @@ def load_test(src: Any, images: LabelledImages, size: str, device: str, on_event
     test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, on_event)
     classes = images.classes[: test.num_classes]  # the last may have no image there
     if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
-        place = shown(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
+        place = redact_url(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
         raise SourceError(f"{place}: other classes, or images of another size, than the images that train")
     return test
 
@@ -274,7 +274,7 @@ def _known(text: str) -> Any:
     name, _, more = rest.partition(":")
     if not name.isidentifier() or name == "signed":
         return text
-    found = getattr(import_of_user("operations", module), name, None)
+    found = getattr(import_user_module("operations", module), name, None)
     return text if more or found is None else found
 
 

@@ -20,7 +20,7 @@ from variegate.data.base import SourceError
 from variegate.events import OnEvent
 from variegate.io.durable import AppendOnlyFile, write_error
 from variegate.learn.adaptation import Adaptation
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.events import EpochEnded, Logged
 
 Line = dict[str, Any]
@@ -84,7 +84,7 @@ class StepLines:
 
     log: TrainingLog | None = None
 
-    def __init__(self, ranks: Ranks, adaptation: Adaptation, lr: float, epochs: int, on_event: OnEvent) -> None:
+    def __init__(self, ranks: DistContext, adaptation: Adaptation, lr: float, epochs: int, on_event: OnEvent) -> None:
         self.views: list[Callable[[Line], object]] = [lambda line: on_event(Logged(line, epochs))]
         self._on_event = on_event
         self._losses: list[float] = []
@@ -101,7 +101,7 @@ class StepLines:
         self._pending.images.append(images)
         self._pending.used += self._adaptation.end_step()
 
-    def are_due(self, stop: Event) -> bool:
+    def should_flush(self, stop: Event) -> bool:
         """The same on all ranks: alone, by the clock; else by a number of steps that all agreed on."""
         if self._ranks.ranks == 1:
             return stop.is_set() or time.perf_counter() - self._pending.since > _TELL_SECONDS

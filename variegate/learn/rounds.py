@@ -29,7 +29,7 @@ from variegate.learn.standings import (
     verdict,
     verdict_of_variations,
 )
-from variegate.learn.trainings import TrainingJournal, TrainingRunner, check_folder, claimed_folder, read_json
+from variegate.learn.trainings import TrainingJournal, TrainingRunner, check_folder, locked_folder, read_json
 
 FORMAT = "variegate-race/2"
 LOG_NAME = "race.jsonl"
@@ -165,7 +165,7 @@ class RaceFiles:
         with ExitStack() as stack:
             if has_folder:
                 check = partial(check_folder, self.journal.parent, LOG_NAME)
-                stack.enter_context(claimed_folder(self.journal.parent, self.lock.name, check))
+                stack.enter_context(locked_folder(self.journal.parent, self.lock.name, check))
             else:
                 stack.enter_context(locked(self.lock, place, "name"))
             journal = TrainingJournal(self.journal, described, self.what, place=place, is_replaced=is_replaced)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from variegate.checks import PIXEL_VERSION, check_pixel_version
-from variegate.data.base import SourceError, cut_off
-from variegate.io.addresses import shown
+from variegate.data.base import SourceError, truncate
+from variegate.io.addresses import redact_url
 from variegate.io.durable import write_atomically
 from variegate.learn.events import Started
 from variegate.learn.fit import FitData, check_batch
 from variegate.learn.history import History, Settings, schedule_of
 from variegate.learn.images import BaselineAugmentation, LabelledImages
 from variegate.learn.members import ImageMember, PopulationMember, member_seed
-from variegate.learn.trainings import check_folder, claimed_folder
+from variegate.learn.trainings import check_folder, locked_folder
 from variegate.options.fit import FitOptions
 from variegate.options.search import SearchOptions
 from variegate.policies.schedule import Schedule
@@ -116,7 +116,7 @@ class PopulationRun(ABC):
     @contextmanager
     def claimed(self, folder: Path, backend: str = "local") -> Iterator[None]:
         """``claim`` the folder, and lock it until the end. Raises SourceError where another run is writing there."""
-        with claimed_folder(folder, LOCK_NAME, lambda: self._is_begun(folder, backend)):
+        with locked_folder(folder, LOCK_NAME, lambda: self._is_begun(folder, backend)):
             self.claim(folder, backend)
             yield
 
@@ -199,7 +199,7 @@ class SearchRun(PopulationRun):
     def _described(self) -> str:
         return json.dumps(
             {
-                "source": shown(self.place),
+                "source": redact_url(self.place),
                 "fingerprint": self.fingerprint,
                 # Settings that determine later ones come first, because the first difference is reported.
                 "size": list(self.baseline.size),
@@ -281,4 +281,4 @@ def _difference(path: str, one: Any, other: Any) -> tuple[str, Any, Any]:
 
 
 def _short(value: Any) -> str:
-    return cut_off(json.dumps(value), 100)
+    return truncate(json.dumps(value), 100)

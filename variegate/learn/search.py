@@ -117,8 +117,8 @@ def search(
         ImportError: for ``backend="ray"`` without Ray.
     """
     on_event = on_event or notes_as_warnings
-    is_own = is_training(objective)
-    kind, other = (ObjectiveOptions, SearchOptions) if is_own else (SearchOptions, ObjectiveOptions)
+    is_custom = is_training(objective)
+    kind, other = (ObjectiveOptions, SearchOptions) if is_custom else (SearchOptions, ObjectiveOptions)
     known = {one.name for one in fields(kind)}
     if options.get("method", "pba") not in ("auto", "pba"):
         raise refused("method", options["method"], "'pba'; vg.race has the other")
@@ -127,8 +127,8 @@ def search(
             raise refused(name, options[name], "by vg.race")
     for one in fields(other):
         if one.name in options and one.name not in known:
-            raise refused(one.name, options[one.name], f"for {'images' if is_own else 'training of your own'} only")
-    if is_own and "epochs" not in options:
+            raise refused(one.name, options[one.name], f"for {'images' if is_custom else 'training of your own'} only")
+    if is_custom and "epochs" not in options:
         raise ValueError("epochs: got nothing; accepted: the epochs that each member trains")
     given = kind(**options)
     searched = known_operations(operations)

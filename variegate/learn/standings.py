@@ -275,7 +275,7 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
     left = [row for row in rows[1:] if row.dropped is None]
     if not standings.left:
         return "No verdict: every training of every candidate diverged; a lower learning rate may help."
-    diverged = _told_diverged(standings)
+    diverged = _describe_diverged(standings)
     if ending == "won":
         chance = f"at most {error:.2g}, if rounds are independent"
         return f"{winner} is the best of {len(rows)}. The chance that a better one was dropped is {chance}.{diverged}"
@@ -285,7 +285,7 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
         return f"No verdict: a race needs two complete rounds; {ended} after {number}.{helps}{diverged}"
     others = ", ".join(f'"{row.candidate}"' for row in left)
     if ending == "no difference":
-        above = _told(margin, is_share)
+        above = _format_score(margin, is_share)
         return f"No difference above {above}: {winner} has the highest mean, ahead of {others}.{diverged}"
     high = max(row.high for row in left)
     lead = min(row.behind for row in left)
@@ -293,14 +293,14 @@ def verdict(standings: Standings, ending: Ending, error: float, margin: float, i
     if lead > 0:
         needed = standings.rounds_needed(lead)
         takes = f"more than {MAX_ROUNDS:,}" if needed is None else f"{needed:,}"
-        more = f" To show a true difference of {_told(lead, is_share)} in 80 % of races takes {takes} rounds."
+        more = f" To show a true difference of {_format_score(lead, is_share)} in 80 % of races takes {takes} rounds."
     return (
         f"Undecided after {number} rounds: {winner} has the highest mean. {others} may be better, or worse by up to "
-        f"{_told(high, is_share)}.{more}{diverged}"
+        f"{_format_score(high, is_share)}.{more}{diverged}"
     )
 
 
-def _told_diverged(standings: Standings) -> str:
+def _describe_diverged(standings: Standings) -> str:
     """A sentence on diverged training runs; empty if none diverged."""
     counts = [f'"{name}" ({number})' for name, number in standings.diverged.items() if number]
     if not counts:
@@ -318,9 +318,9 @@ def verdict_of_variations(standings: Standings, leader: str, ending: Ending, is_
     if leader == before:
         return f"Of {some}, none is shown to be better in {standings.rounds} rounds{early}."
     lead = standings.interval(before, leader)
-    size, low, high = (_told(each, is_share) for each in lead)
+    size, low, high = (_format_score(each, is_share) for each in lead)
     return f'Of {some}, "{leader}" is better than it by {size} ({low} to {high}), {standings.rounds} rounds{early}.'
 
 
-def _told(score: float, is_share: bool) -> str:
+def _format_score(score: float, is_share: bool) -> str:
     return f"{100 * score:.1f} points" if is_share else f"{score:.2g}"

@@ -13,7 +13,7 @@ import torch
 from variegate.checks import integer
 from variegate.events import Note, OnEvent, ignore_event
 from variegate.jobs.output.run_folder import locked
-from variegate.learn.averaging import Ranks, joined
+from variegate.learn.averaging import DistContext, joined
 from variegate.learn.checkpoints import (
     CHECKPOINTS_NAME,
     LOCK_NAME,
@@ -27,7 +27,7 @@ from variegate.learn.checkpoints import (
     with_choices_of_run,
 )
 from variegate.learn.events import Chosen
-from variegate.learn.feed import Feed
+from variegate.learn.feed import DataPipeline
 from variegate.learn.fit import Fit, StepResult
 from variegate.learn.model_file import write_model
 from variegate.learn.models import seeded_weights
@@ -53,7 +53,7 @@ def train(
     process calls this.
 
     Raises SourceError for images that cannot be trained on, ModelError, ResumeError for a folder of another training,
-    ValueError naming an option, DivergedError, RanksError, WriteError, ImportError.
+    ValueError naming an option, DivergedError, DistError, WriteError, ImportError.
     """
     options = options or TrainOptions()
     if options.tensorboard:
@@ -67,13 +67,13 @@ class Trainer:
     """One rank of a training. For errors see ``train``."""
 
     def __init__(
-        self, source: Any, validation: Any, options: TrainOptions, ranks: Ranks, on_event: OnEvent = ignore_event
+        self, source: Any, validation: Any, options: TrainOptions, ranks: DistContext, on_event: OnEvent = ignore_event
     ) -> None:
         self._on_event = on_event
         self._notes = notes_on(options)
         options = with_choices_of_run(options, ranks.ranks)
         self.ranks = ranks
-        self.feed = feed = Feed(source, validation, options, ranks)
+        self.feed = feed = DataPipeline(source, validation, options, ranks)
         self.options = options = feed.options
         check_ranks(ranks.gather(describe(feed, ranks.ranks)))
         self._rank_images = feed.batch_size * options.accumulate  # in a step
@@ -191,7 +191,7 @@ class Trainer:
         for result in self.fit.run_epoch(self.feed.train, epoch):
             self._log(epoch, result)
             is_due = every is not None and self.fit.steps % every == 0
-            if not is_due and not self.lines.are_due(stop):
+            if not is_due and not self.lines.should_flush(stop):
                 continue
             is_stopped, _ = self.lines.flush(stop, self.checkpoints.is_busy)
             if is_stopped or is_due:

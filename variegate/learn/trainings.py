@@ -19,7 +19,7 @@ from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
 from variegate.events import OnEvent, Progress
 from variegate.io.amounts import pluralize
-from variegate.io.durable import AppendOnlyFile, make_folder, write_atomically, write_errors_name
+from variegate.io.durable import AppendOnlyFile, make_folder, named_write_errors, write_atomically
 from variegate.jobs.output.run_folder import locked
 from variegate.learn.events import Training
 
@@ -169,11 +169,11 @@ def check_folder(folder: Path, begins_with: str) -> bool:
 
 
 @contextmanager
-def claimed_folder(folder: Path, lock: str, check: Callable[[], object]) -> Iterator[None]:
+def locked_folder(folder: Path, lock: str, check: Callable[[], object]) -> Iterator[None]:
     """Make a folder, and lock it until the end. ``check`` refuses a folder with other content, which stays
     unchanged."""
     check()
-    with write_errors_name(str(folder)):
+    with named_write_errors(str(folder)):
         make_folder(folder)
     with locked(folder / lock, str(folder)):
         check()

@@ -18,7 +18,7 @@ import torch
 
 from variegate.events import OnEvent
 from variegate.executors.runners.devices import resolve
-from variegate.io.addresses import shown_host
+from variegate.io.addresses import redact_host
 from variegate.learn.driver import PopulationSearch
 from variegate.learn.events import SearchProgress
 from variegate.learn.fit import one_thread_each
@@ -78,7 +78,7 @@ class TuneSearch(PopulationSearch):
             raise ValueError(f"gpus_per_member: got {gpus_per_member!r}; accepted: 0 to 1")
         if address is not None and address.startswith("ray://"):
             raise ValueError(
-                f"address: got {shown_host(address)!r}, which Tune's scheduler cannot work over; accepted: HOST:PORT "
+                f"address: got {redact_host(address)!r}, which Tune's scheduler cannot work over; accepted: HOST:PORT "
                 "or 'auto', on a machine of the cluster ('ray job submit' runs a command on one)"
             )
         _tune()

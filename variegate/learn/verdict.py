@@ -91,7 +91,7 @@ def compare(trials: Sequence[Training], policies: Sequence[str], scored: int) ->
     whole = {repeat for repeat, _ in trained if all((repeat, name) in trained for name in policies)}
     found = summarize([trial for trial in trials if trial.round in whole] or trials)
     titles = [one.policy for one in found]
-    own = tuple(filter(is_own, titles))
+    own = tuple(filter(is_custom, titles))
     free = tuple(title for title in titles if title not in own)
     grain = 1 / scored
     if not whole or len(found) < 2:
@@ -136,7 +136,7 @@ def _end(each: Sequence[float], error: float, grain: float, side: int) -> float:
     return min(max(statistics.fmean(each) + side * width, -1.0), 1.0)
 
 
-def is_own(policy: str) -> bool:
+def is_custom(policy: str) -> bool:
     """True for a file: a learned or written policy. Names are policies that need no search."""
     return re.search(r"\.(json|ya?ml)(\+[a-z0-9+]+)?$", policy.lower()) is not None
 
@@ -158,7 +158,7 @@ def summarize(trials: Sequence[Training]) -> list[Summary]:
 
 def short_name(name: str) -> str:
     """A policy's name in tables: of a file its own, without folders."""
-    return Path(name).name if is_own(name) else name
+    return Path(name).name if is_custom(name) else name
 
 
 @functools.cache

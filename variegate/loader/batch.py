@@ -12,8 +12,8 @@ import torch
 from variegate.arrays import AnyArray, BoolArray, Int64Array, UInt32Array, UInt64Array
 from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
-from variegate.data.base import SampleName
-from variegate.io.addresses import speakable
+from variegate.data.base import SampleRef
+from variegate.io.addresses import redact_text
 from variegate.threads import by_openmp
 
 
@@ -161,7 +161,7 @@ class Failure:
     times: int = 1
 
     def __str__(self) -> str:
-        return speakable(f"{SampleName(self.file, self.member)}: {self.reason}")
+        return redact_text(f"{SampleRef(self.file, self.member)}: {self.reason}")
 
 
 class TooManyErrors(RuntimeError):

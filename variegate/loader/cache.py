@@ -18,9 +18,9 @@ import torch
 
 from variegate.arrays import UInt8Array
 from variegate.checks import a_path, integer
-from variegate.io.addresses import is_url, shown
+from variegate.io.addresses import is_url, redact_url
 from variegate.io.files import BINARY, StrPath, read_at, write_at
-from variegate.io.lock import FileLock, one_at_a_time
+from variegate.io.lock import FileLock, exclusive_lock
 from variegate.loader.targets import targets_nbytes
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
@@ -60,11 +60,11 @@ def _nbytes_of(record: tuple[Any, ...], file_size: int) -> int:
 
 
 class _Pair:
-    """Pixels and records of one process, open until nothing refers to them. ``is_own``: of this one."""
+    """Pixels and records of one process, open until nothing refers to them. ``is_custom``: of this one."""
 
-    def __init__(self, stem: Path, is_own: bool) -> None:
-        flags = BINARY | (os.O_RDWR | os.O_CREAT | os.O_EXCL if is_own else os.O_RDONLY)
-        self.is_own = is_own
+    def __init__(self, stem: Path, is_custom: bool) -> None:
+        flags = BINARY | (os.O_RDWR | os.O_CREAT | os.O_EXCL if is_custom else os.O_RDONLY)
+        self.is_custom = is_custom
         self.pixels = self.index = -1
         self.pixels = os.open(f"{stem}.pixels", flags, 0o644)
         self.index = os.open(f"{stem}.index", flags, 0o644)
@@ -126,7 +126,7 @@ class DiskCache:
         """The parent keeps appending to its pair of files; the child reads them, and writes to another pair."""
         self._lock = Lock()
         if self._own is not None:
-            self._own.is_own = False
+            self._own.is_custom = False
             self._own = None
 
     def use_added(self) -> None:
@@ -137,11 +137,11 @@ class DiskCache:
                     self._load(index.with_suffix(""))
 
     def _load(self, stem: Path) -> None:
-        pair = self._pairs.get(stem) or _Pair(stem, is_own=False)
+        pair = self._pairs.get(stem) or _Pair(stem, is_custom=False)
         self._pairs[stem] = pair
         first = len(pair.is_checked)
         number = os.fstat(pair.index).st_size // _RECORD.itemsize - first
-        if pair.is_own or number <= 0:
+        if pair.is_custom or number <= 0:
             return
         file_size = os.fstat(pair.pixels).st_size
         records = pair.read(first, number).tolist()
@@ -204,7 +204,7 @@ class DiskCache:
     def _append(self, sample_id: int, picture: Picture, label: Any) -> None:
         if self._own is None:
             stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-            self._own = self._pairs[stem] = _Pair(stem, is_own=True)
+            self._own = self._pairs[stem] = _Pair(stem, is_custom=True)
         pixels = np.ascontiguousarray(picture).reshape(-1).data
         is_float = isinstance(label, (float, np.floating))
         values = (sample_id, self._own.nbytes, *picture.shape, is_float, 0 if is_float else label, label, 0)
@@ -284,7 +284,7 @@ class NodeCache(DiskCache):
             raise ValueError(f"cache: {root} belongs to somebody else; accepted: a folder of this user alone")
         self._in_use = FileLock(root / name / f"{uuid.uuid4().hex}.lock")
         # One process at a time, so that no folder looks unused between its creation and its lock.
-        with one_at_a_time(root / "lock"):
+        with exclusive_lock(root / "lock"):
             self._in_use.acquire()
             for other in root.iterdir():
                 _remove_unused(other)
@@ -293,7 +293,7 @@ class NodeCache(DiskCache):
     def __del__(self) -> None:
         if hasattr(self, "_in_use"):
             folder = self._root.parent
-            with one_at_a_time(folder.parent / "lock"):
+            with exclusive_lock(folder.parent / "lock"):
                 self._in_use.release(remove=True)
                 _remove_unused(folder)
 
@@ -340,7 +340,7 @@ def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: 
         return HostCache(available_memory() // (2 * processes) if max_bytes is None else max_bytes)
     if isinstance(where, str):
         if is_url(where):
-            raise ValueError(f"cache: got {shown(where)!r}; accepted: {_ACCEPTED}, of this machine")
+            raise ValueError(f"cache: got {redact_url(where)!r}; accepted: {_ACCEPTED}, of this machine")
         a_path("cache", where, _MEMORIES, _ACCEPTED)
     return DiskCache(Path(where).expanduser(), key, max_bytes, processes)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from variegate.loader.making import AnyBatch, BatchResult
 from variegate.loader.order import Position
-from variegate.loader.reading import Waiting
+from variegate.loader.reading import PendingRead
 from variegate.loader.stats import StageTimes
 from variegate.threads import Lookahead, at_fork
 
@@ -34,7 +34,7 @@ class EpochRun:
     def __init__(
         self,
         start: Position,
-        steps: Iterator[Waiting],
+        steps: Iterator[PendingRead],
         make: MakeBatch,
         pool: Executor,
         depth: int,
@@ -101,7 +101,7 @@ class EpochRun:
 
 
 def _begin_making(
-    reading: Lookahead[Waiting], read_depth: int, make: MakeBatch, pool: Executor
+    reading: Lookahead[PendingRead], read_depth: int, make: MakeBatch, pool: Executor
 ) -> Iterator[Future[BatchResult]]:
     while True:
         reading.begin(read_depth + 1)
@@ -110,7 +110,7 @@ def _begin_making(
         yield pool.submit(_read_and_make, step, make)
 
 
-def _read_and_make(step: Waiting, make: MakeBatch) -> BatchResult:
+def _read_and_make(step: PendingRead, make: MakeBatch) -> BatchResult:
     return make(step())
 
 
@@ -138,7 +138,7 @@ class BatchIterator(Iterator[AnyBatch]):
                     self._epochs.finished(run)
                     raise StopIteration
                 batch = self._hand_out(result, run.start[0])
-                self._epochs.handed_out(run, result.done)
+                self._epochs.mark_consumed(run, result.done)
                 seconds = time.perf_counter() - begin - (times.total("wait").seconds - waited)
                 times.stage_done("hand_over", seconds, len(batch.ids), batch.nbytes)
                 return batch
@@ -173,7 +173,7 @@ class Epochs:
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    def go_to(self, position: Position) -> None:
+    def seek(self, position: Position) -> None:
         self.at = self.next = position
 
     def begin(self) -> EpochRun:
@@ -192,7 +192,7 @@ class Epochs:
             run.begin(self._depth)
             return run
 
-    def handed_out(self, run: EpochRun, done: int) -> None:
+    def mark_consumed(self, run: EpochRun, done: int) -> None:
         """Record that this many samples of the epoch are done. Once all its batches are begun, the next epoch's batches
         are started, so that a short epoch's end does not leave threads idle."""
         with self._lock:

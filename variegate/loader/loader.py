@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from variegate.augmenter.pickling import CopiedByState, check_copied
 from variegate.checks import integer
 from variegate.data.sharded import AnySource
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.loader.batch import Failure
 from variegate.loader.epochs import BatchIterator, Epochs
 from variegate.loader.options import LoaderArguments, with_fields_of
@@ -189,8 +189,10 @@ class Loader(CopiedByState, RemovedMethods):
         if self.world_size == 1:
             given |= {"rank": None, "world_size": None}
         _, _, *options = fields(LoaderArguments)
-        named = [f"{each.name}={shown(given[each.name])}" for each in options if given[each.name] is not each.default]
-        return f"Loader({', '.join([shown(self.source), repr(self.augmenter.transform), *named])})"
+        named = [
+            f"{each.name}={short_repr(given[each.name])}" for each in options if given[each.name] is not each.default
+        ]
+        return f"Loader({', '.join([short_repr(self.source), repr(self.augmenter.transform), *named])})"
 
     def __len__(self) -> int:
         """Number of batches of an epoch on this rank; raises TypeError if a shard has no index yet."""
@@ -245,7 +247,7 @@ class Loader(CopiedByState, RemovedMethods):
         """Set the ``epoch`` of the next iteration, which resumes in its middle if ``load_state_dict`` set that."""
         epoch = integer("epoch", epoch, 0)
         resumed = self._epochs.next
-        self._epochs.go_to(resumed if resumed[0] == epoch else (epoch, 0))
+        self._epochs.seek(resumed if resumed[0] == epoch else (epoch, 0))
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the last batch handed out: a few numbers and strings that JSON can hold.
@@ -260,4 +262,4 @@ class Loader(CopiedByState, RemovedMethods):
         Raises:
             ValueError: if the data set, seed, shuffling, weights or sampler differ from the state's.
         """
-        self._epochs.go_to(self._pipeline.order.position(state_dict))
+        self._epochs.seek(self._pipeline.order.position(state_dict))

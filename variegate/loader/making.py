@@ -16,7 +16,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import MixedLabels, num_partners
 from variegate.augmenter.samples import follow
 from variegate.decode.entropy.index import EntropyIndex
-from variegate.errors import DecodeError, each_alone, not_taken
+from variegate.errors import DecodeError, refused_by_transform, try_each
 from variegate.executors.batches import extra_seconds
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.loader import batch as batches
@@ -312,9 +312,9 @@ class _RowMaker:
 
     def _refused(self, rows: Rows, good: Sequence[int]) -> dict[int, DecodeError]:
         """Find images that the transform does not accept, by trying each alone."""
-        alone = each_alone(good, lambda row: self._augment(rows.part([row]), {}))
+        alone = try_each(good, lambda row: self._augment(rows.part([row]), {}))
         refused = ((row, result) for row, result in alone if isinstance(result, Exception))
-        return {row: not_taken(self._maker.name(rows, row), result) for row, result in refused}
+        return {row: refused_by_transform(self._maker.name(rows, row), result) for row, result in refused}
 
     def _augment(self, rows: Rows, failures: dict[int, DecodeError]) -> tuple[Any, Any]:
         """Outputs and labels by row; notes files that do not decode, whose rows hold anything."""

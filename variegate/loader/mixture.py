@@ -22,17 +22,17 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 
 from variegate.arrays import Int64Array, UInt32Array, UInt64Array
-from variegate.checks import as_numbers, integer, meant, refused
+from variegate.checks import as_numbers, did_you_mean, integer, refused
 from variegate.data.base import (
     Item,
-    SampleName,
+    SampleRef,
     SourceError,
     digest_of,
 )
 from variegate.data.labels import NO_LABEL
 from variegate.data.opening import new_notes, open_source
 from variegate.data.samples import Samples, Store, no_labels
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.loader.shuffle import Order, OrderPurpose, permute_within, random_words
 from variegate.policies import MultiView, load_policy
 from variegate.transforms import Compose, Cond, Transform
@@ -93,7 +93,7 @@ class Mixture(Samples):
         self.transforms = _transforms(transforms or {}, self.names)
         if isinstance(stop, str):
             if stop not in _STOPS:
-                raise refused("stop", stop, f"{', '.join(map(repr, _STOPS))} or a number{meant(stop, _STOPS)}")
+                raise refused("stop", stop, f"{', '.join(map(repr, _STOPS))} or a number{did_you_mean(stop, _STOPS)}")
             self.stop: int | str = stop
         else:
             self.stop = integer("stop", stop, 1, _MOST_SAMPLES)
@@ -181,10 +181,10 @@ class _MixtureStore(Store):
             raise ValueError(f"sources[{name!r}]: a sample has the label {label}; accepted: {accepted}")
         return table[labels]
 
-    def name(self, row: int) -> SampleName:
+    def name(self, row: int) -> SampleRef:
         number, place = self._place(row)
         file, member = self._sources[number].name(place)
-        return SampleName(file, None if member is None else f"{member} of {self._names[number]}")
+        return SampleRef(file, None if member is None else f"{member} of {self._names[number]}")
 
     def notes(self) -> list[str]:
         named = zip(self._names, self._sources, strict=True)
@@ -202,7 +202,7 @@ def _open(name: str, given: Any) -> Samples:
     if not len(source):
         raise SourceError(f"sources[{name!r}]: has no samples")
     for note in new_notes(source, given):
-        warnings.warn(speakable(f"sources[{name!r}]: {note}"), stacklevel=5)
+        warnings.warn(redact_text(f"sources[{name!r}]: {note}"), stacklevel=5)
     return source
 
 
@@ -232,7 +232,7 @@ def _transforms(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Tra
 def _check_name(argument: str, name: Any, names: Sequence[str]) -> None:
     if name not in names:
         accepted = ", ".join(map(repr, names))
-        raise ValueError(f"{argument}: got {name!r}; accepted: the sources {accepted}{meant(name, names)}")
+        raise ValueError(f"{argument}: got {name!r}; accepted: the sources {accepted}{did_you_mean(name, names)}")
 
 
 def _schedule(given: Any, names: Sequence[str]) -> tuple[EpochWeights, ...]:

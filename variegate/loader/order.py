@@ -56,8 +56,8 @@ _FACTS_OF_PICKS = {
 class EpochOrder:
     """The orders of all epochs, as samples are picked.
 
-    ``num_partners``: number of samples with which each sample is mixed. ``facts``: what orders depend on, for JSON.
-    ``is_known``: an epoch's order is always the same.
+    ``num_partners``: number of samples with which each sample is mixed. ``state_fields``: settings that determine
+    orders, for JSON. ``is_known``: an epoch's order is always the same.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class EpochOrder:
         copies = {"copies": options.copies} if options.copies > 1 else {}
         samples = None if self.is_in_blocks else len(source)
         # Once: a state may be taken at every step.
-        self.facts = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, "samples": samples}
-        self.facts |= picks.facts | copies
+        self.state_fields = {"seed": options.seed, "shuffle": shuffle, "source": source.fingerprint, "samples": samples}
+        self.state_fields |= picks.state_fields | copies
         if self._bucket_of is not None:
             assigned = digest_of(repr(options.buckets), self._bucket_of.tobytes())
-            self.facts["buckets"] = f"{assigned}-{options.batch_size}-{options.drop_last}"
+            self.state_fields["buckets"] = f"{assigned}-{options.batch_size}-{options.drop_last}"
         # Orders of the latest epochs: epochs being consumed or prepared, and interrupted iterations that may resume.
         self._orders: dict[int, Order] = {}
         at_fork(self)
@@ -122,7 +122,7 @@ class EpochOrder:
     def state(self, position: Position) -> dict[str, Any]:
         """The state, as ``Loader.state_dict`` returns it."""
         epoch, done = position
-        state = {"version": STATE_VERSION, "pixels": PIXEL_VERSION, "epoch": epoch, "done": done, **self.facts}
+        state = {"version": STATE_VERSION, "pixels": PIXEL_VERSION, "epoch": epoch, "done": done, **self.state_fields}
         order = self.digest(epoch)
         return state if order is None else {**state, "order": order}
 
@@ -137,10 +137,10 @@ class EpochOrder:
         if missing:
             raise ValueError(f"state_dict: {', '.join(sorted(missing))} missing; accepted: what Loader.state_dict gave")
         for name, same in (_FACTS | _FACTS_OF_PICKS).items():
-            if state.get(name) != self.facts.get(name):
+            if state.get(name) != self.state_fields.get(name):
                 raise ValueError(
-                    f"state_dict: {name} is {state.get(name)!r}, this loader's is {self.facts.get(name)!r}; the rest "
-                    f"of the epoch would be another one. Make the loader with the same {same}"
+                    f"state_dict: {name} is {state.get(name)!r}, this loader's is {self.state_fields.get(name)!r}; the "
+                    f"rest of the epoch would be another one. Make the loader with the same {same}"
                 )
         epoch, done = (integer(f"state_dict: {name}", state[name], 0, (1 << 64) - 1) for name in ("epoch", "done"))
         if done:

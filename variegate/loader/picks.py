@@ -121,7 +121,7 @@ class Picks:
 
     order_of: Callable[[int], Order]
     expected_length: Callable[[], int | None]
-    facts: dict[str, Any]
+    state_fields: dict[str, Any]
     is_known: bool = True
 
 
@@ -176,7 +176,7 @@ def _check_batch_sampler(source: AnySource, options: LoaderOptions) -> None:
         raise TypeError(f"batch_sampler: got {kind}; accepted: {_ACCEPTED_BATCHES}")
 
 
-def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
+def make_order(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
     """The order for options that ``check_picking`` accepted. Raises ValueError for no samples, a wrong sampler or
     weights."""
     if isinstance(source, ShardedSource):
@@ -194,15 +194,17 @@ def picks_of(source: AnySource, options: LoaderOptions, shuffle: bool) -> Picks:
         if draws > _MOST_DRAWS:
             raise ValueError(f"num_samples: got {draws:,}; accepted: 1 to {_MOST_DRAWS:,}")
         groups = groups_of(options.weights, source)
-        facts = {"weights": f"{groups.digest()}-{draws}"}
-        return Picks(partial(DrawnOrder, groups, draws, seed), lambda: draws, facts)
+        state_fields = {"weights": f"{groups.digest()}-{draws}"}
+        return Picks(partial(DrawnOrder, groups, draws, seed), lambda: draws, state_fields)
     if options.batch_sampler is not None:
-        facts = {"batch_sampler": "asked in each epoch"}
-        return Picks(partial(_ask_batches, options.batch_sampler, samples), lambda: None, facts, False)
+        state_fields = {"batch_sampler": "asked in each epoch"}
+        return Picks(partial(_ask_batches, options.batch_sampler, samples), lambda: None, state_fields, False)
     if sampler is not None and not _is_listed(sampler):
-        facts = {"sampler": "asked in each epoch"}
+        state_fields = {"sampler": "asked in each epoch"}
         is_function = not hasattr(sampler, "__iter__")
-        return Picks(partial(_ask, sampler, samples), lambda: None if is_function else len(sampler), facts, False)
+        return Picks(
+            partial(_ask, sampler, samples), lambda: None if is_function else len(sampler), state_fields, False
+        )
     indices = None if sampler is None else _check_indices("sampler", sampler, samples)
     order = ListedOrder(indices, samples if indices is None else len(indices))
 

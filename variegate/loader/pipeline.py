@@ -17,8 +17,8 @@ from variegate.data.indexing import open_entropy_index
 from variegate.data.opening import new_notes, open_source
 from variegate.data.packed import checked_statistics
 from variegate.data.sharded import AnySource
-from variegate.errors import shown as described
-from variegate.io.addresses import shown, speakable
+from variegate.errors import short_repr
+from variegate.io.addresses import redact_text, redact_url
 from variegate.loader.batch import FailureLog
 from variegate.loader.cache import open_cache
 from variegate.loader.epochs import EpochRun, MakeBatch
@@ -26,9 +26,9 @@ from variegate.loader.making import AnyBatch, BatchMaker, BatchResult, EpochWork
 from variegate.loader.mixture import Mixture
 from variegate.loader.options import LoaderArguments, LoaderOptions
 from variegate.loader.order import EpochOrder, Position
-from variegate.loader.picks import check_picking, picks_of
+from variegate.loader.picks import check_picking, make_order
 from variegate.loader.ranks import BatchShare, Share, check_alike, processes_here
-from variegate.loader.reading import Reader, StepPlan, Waiting, reader_threads
+from variegate.loader.reading import PendingRead, Reader, StepPlan, reader_threads
 from variegate.loader.stats import StageTimes
 from variegate.loader.targets import targets_of, with_asked
 from variegate.ops.base import Transform
@@ -51,7 +51,7 @@ class Pipeline:
     def __init__(self, arguments: LoaderArguments) -> None:
         if isinstance(arguments.source, Transform):
             accepted = "a data set, and the transform after it: vg.Loader(source, transform)"
-            raise TypeError(f"source: got the transform {described(arguments.source)}; accepted: {accepted}")
+            raise TypeError(f"source: got the transform {short_repr(arguments.source)}; accepted: {accepted}")
         if isinstance(arguments.transform, (str, os.PathLike)):
             arguments = replace(arguments, transform=load_policy(arguments.transform))
         options = LoaderOptions.check(arguments)
@@ -87,7 +87,7 @@ class Pipeline:
         reader = Reader(options, self.cache, self.targets is not None)
         number = num_partners(self.augmenter.transform)
         self._has_partners_of_epoch = number > 0 and options.partners == "epoch"
-        picks = picks_of(source, options, self.shuffle)
+        picks = make_order(source, options, self.shuffle)
         self.order = EpochOrder(source, reader, picks, options, self.shuffle, number)
         if options.drop_last and (length := self.order.length(0)) is not None and not len(self.share(0)):
             got = f"{length:,} samples do not fill a batch of {options.batch_size} on {options.world_size} rank(s)"
@@ -160,7 +160,7 @@ class Pipeline:
 
     def _steps(
         self, share: Share | BatchShare, epoch: int, times: StageTimes, **first: int
-    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
+    ) -> tuple[Iterator[PendingRead], Callable[[], None], MakeBatch]:
         """The steps of an epoch, a function that stops reading, and a function that makes a batch from a step."""
         given = self.options.conditions_of(epoch)
         if self._workers is None:
@@ -192,10 +192,10 @@ class Pipeline:
         """Raises ValueError where the ranks of torch.distributed do not see the same samples in the same order."""
         if self.ranks_compared:
             return
-        known = self.order.facts
+        known = self.order.state_fields
         order = ", ".join(filter(None, (known.get("weights"), known.get("sampler"), self.order.digest(epoch))))
-        facts = f"{self.order.length(epoch)} samples ({self.source.fingerprint})"
-        check_alike(f"{facts} in the order {order}" if order else facts, self.augmenter.device)
+        state_fields = f"{self.order.length(epoch)} samples ({self.source.fingerprint})"
+        check_alike(f"{state_fields} in the order {order}" if order else state_fields, self.augmenter.device)
         self.ranks_compared = self.order.is_known
 
 
@@ -208,6 +208,6 @@ def _open(options: LoaderOptions) -> AnySource:
     stream = None if all(argument is None for argument in chooses) else False
     opened: AnySource = open_source(source, stream=stream, on_error=on_error, annotations=options.annotations)
     for note in new_notes(opened, source):
-        place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
-        warnings.warn(speakable(f"{place}: {note}"), stacklevel=7)
+        place = redact_url(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else "source"
+        warnings.warn(redact_text(f"{place}: {note}"), stacklevel=7)
     return opened

@@ -38,14 +38,14 @@ def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return rank, world_size
 
 
-def check_alike(facts: str, device: str) -> None:
+def check_alike(state_fields: str, device: str) -> None:
     """Collective. Raises ValueError where a rank sees another data set: they would wait for ever."""
     is_cuda = device.startswith("cuda")
     if torch.distributed.get_backend() == "nccl" and not is_cuda:
         return  # nothing of the CPU can be exchanged
     found: list[Any] = [None] * torch.distributed.get_world_size()
     with torch.cuda.device(device) if is_cuda else nullcontext():
-        torch.distributed.all_gather_object(found, facts)
+        torch.distributed.all_gather_object(found, state_fields)
     for rank, other in enumerate(found):
         if other != found[0]:
             raise ValueError(

@@ -24,7 +24,7 @@ from variegate.decode import (
     read_channels,
     read_image,
 )
-from variegate.decode.depth import in_depth, one_note
+from variegate.decode.depth import in_depth, note_once
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
 from variegate.loader.cache import Picture, PixelCache
@@ -124,9 +124,9 @@ class Rows(StepPlan):
 
 
 # Waits until a step is read: its rows, or for workers, which read themselves, its plan.
-Waiting: TypeAlias = Callable[[], Any]
+PendingRead: TypeAlias = Callable[[], Any]
 # An iterator of steps, each started by a ``next``, and a function that ends it.
-Steps: TypeAlias = tuple[Iterator[Waiting], Callable[[], None]]
+Steps: TypeAlias = tuple[Iterator[PendingRead], Callable[[], None]]
 
 
 class Reader:
@@ -144,7 +144,7 @@ class Reader:
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         # Arrays are read as they are, files in 8 bits.
-        self._reading = partial(one_note, self._noted, self._depth, in_memory)
+        self._reading = partial(note_once, self._noted, self._depth, in_memory)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(

@@ -13,7 +13,7 @@ from variegate.data.samples import Samples
 from variegate.errors import DecodeError
 from variegate.loader.batch import RowFields
 from variegate.ops.base import refuse_views
-from variegate.targets.samples import OfImage, check_batch, of_images, unlike_most
+from variegate.targets.samples import ImageTargets, check_batch, of_images, unlike_most
 from variegate.targets.settings import KEYS, Targets
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class BatchTargets:
         self.classes = classes
         self._given = options.of_edges() if has_edges else options
 
-    def check(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
+    def check(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[ImageTargets]:
         """Raises RowsRefused. ``shapes``: of the images, int32[N, 3]."""
         try:
             samples = [{"image": None, **of_row} for of_row in targets]
@@ -118,7 +118,7 @@ class BatchTargets:
             pass  # found again below, with all rows that are wrong
         return self._check_each(targets, shapes, names)
 
-    def _check_each(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[OfImage]:
+    def _check_each(self, targets: Sequence[Any], shapes: Int32Array, names: Sequence[str]) -> list[ImageTargets]:
         found = []
         errors = {}
         known = {*KEYS, *self._given.per_box, *self._given.passed}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, refused
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.ops.schema import LARGEST, Argument, Converted, MagnitudeRange, OneOf, Range
 from variegate.program.program import MAX_CHANNELS
 
@@ -44,7 +44,7 @@ class ArgumentError(ValueError):
     def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
         self.argument, self.got, self.accepted = argument, got, accepted
         whose = "" if owner is None else f"{type(owner).__name__}: "
-        super().__init__(f"{whose}{argument}={shown(got)}; accepted: {accepted}")
+        super().__init__(f"{whose}{argument}={short_repr(got)}; accepted: {accepted}")
 
 
 # -- types and names ---------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from variegate.checks import meant
-from variegate.errors import PolicyError, shown
+from variegate.checks import did_you_mean
+from variegate.errors import PolicyError, short_repr
 from variegate.ops.arguments import MAX_DEPTH, ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.output import Normalize
@@ -51,7 +51,7 @@ def _from_dict(described: Any, where: str) -> Transform:
         removal = removal_message(f"transforms.{name}")
         if removal is not None:
             raise PolicyError(f"{where}.type", name, f"another class, as {removal}")
-        accepted = f"a class of variegate.transforms, such as 'Rotate'{meant(name, Transform.registry)}"
+        accepted = f"a class of variegate.transforms, such as 'Rotate'{did_you_mean(name, Transform.registry)}"
         raise PolicyError(f"{where}.type", name, accepted)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def _from_dict(described: Any, where: str) -> Transform:
         if key == "type":
             continue
         if key not in fields:
-            accepted = f"arguments of {name}: {', '.join(fields) or 'none'}{meant(key, fields)}"
+            accepted = f"arguments of {name}: {', '.join(fields) or 'none'}{did_you_mean(key, fields)}"
             raise PolicyError(f"{where}.{key}", value, accepted)
         if key in cls._path_args and _names_file(value):
             accepted = f"what to_dict() says of the images; only a Python call, {name}({key}=...), opens files"
@@ -124,7 +124,7 @@ def check_keys(described: Mapping[Any, Any], where: str) -> None:
     """Raise PolicyError for a key that is no string."""
     for key in described:
         if not isinstance(key, str):
-            raise PolicyError(f"{where}.{shown(key)}", key, "a name of an argument, which is a string")
+            raise PolicyError(f"{where}.{short_repr(key)}", key, "a name of an argument, which is a string")
 
 
 def walk(value: Any) -> Iterator[Any]:

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from variegate.checks import as_integer, as_number, meant
-from variegate.io.addresses import shown_host
+from variegate.checks import as_integer, as_number, did_you_mean
+from variegate.io.addresses import redact_host
 
 T = TypeVar("T")
 # Groups of options, in the order of --help.
@@ -103,7 +103,7 @@ class Option:
         if value is None and type(None) in self.types:
             return
         if self.choices and value not in self.choices:
-            accepted = ", ".join(map(repr, self.choices)) + meant(value, self.choices)
+            accepted = ", ".join(map(repr, self.choices)) + did_you_mean(value, self.choices)
             raise ValueError(f"{self.name}: got {value!r}; accepted: {accepted}")
         if int in self.types or float in self.types:
             self._check_number(value)
@@ -135,7 +135,7 @@ class Options:
             return
         name, *accepted = option.opt.needs
         if getattr(self, name, AUTO) not in (*accepted, AUTO):
-            got = shown_host(str(value)) if isinstance(value, (str, Path)) else value
+            got = redact_host(str(value)) if isinstance(value, (str, Path)) else value
             raise ValueError(f"{option.name}: got {got!r}; accepted: with {name}={accepted[0]!r}")
 
 
@@ -158,7 +158,7 @@ def _bound_text(bound: float) -> str:
     return f"{bound:,g}" if isinstance(bound, float) else f"{bound:,}"
 
 
-def part_of(owner: type[T], options: Any) -> T:
+def project(owner: type[T], options: Any) -> T:
     """The fields of ``options`` that ``owner`` has too, as an ``owner``."""
     names = [field.name for field in fields(owner) if hasattr(options, field.name)]  # type: ignore[arg-type]
     return owner(**{name: getattr(options, name) for name in names})

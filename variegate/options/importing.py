@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def import_of_user(option: str, name: str) -> Any:
+def import_user_module(option: str, name: str) -> Any:
     """The module. Raises ValueError where it cannot be imported."""
     accepted = "a module that can be imported, such as one of a folder in PYTHONPATH"
     try:
@@ -19,4 +19,4 @@ def import_modules(names: str | None) -> None:
     """Import modules separated by commas. Raises ValueError."""
     for name in (names or "").split(","):
         if name.strip():
-            import_of_user("import", name.strip())
+            import_user_module("import", name.strip())

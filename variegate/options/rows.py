@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from variegate.checks import meant
+from variegate.checks import did_you_mean
 
 NO_AUGMENTATION = "none"
 POLICY_SUFFIXES = (".json", ".yaml", ".yml")
@@ -58,7 +58,7 @@ class Row:
             found.append(default if named is None else named)
         return found[0], found[1]
 
-    def check_is_whole(self, argument: str) -> None:
+    def check_has_own_crop(self, argument: str) -> None:
         """Call it for a policy that includes its own crop. Raises ValueError if the row has parts."""
         if self.has_parts:
             raise ValueError(
@@ -81,7 +81,7 @@ def parse_row(text: str, argument: str = "policies") -> Row:
         kind = "flip" if match is None else match[1] or "flip"
         if match is None or match[2] == "0" or kind in found:
             twice = " twice" if match is not None and kind in found else ""
-            hint = meant(part, PARTS) if match is None else ""
+            hint = did_you_mean(part, PARTS) if match is None else ""
             raise ValueError(f"{argument}: got {part!r}{twice} in {text!r}; accepted: {ACCEPTED_ROWS}{hint}")
         found[kind] = True if kind == "flip" else int(match[2]) if match[2] else None
     if is_none:

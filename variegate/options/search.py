@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from variegate.checks import number
-from variegate.options import Opt, Options, part_of
+from variegate.options import Opt, Options, project
 from variegate.options.fit import (
     BatchSize,
     Clip,
@@ -81,7 +81,7 @@ class TrainingOptions(Options):
 
     def fit_options(self, epochs: int, batch_size: int) -> FitOptions:
         """Options of the trainer, with sizes that fit the images. Raises ValueError."""
-        return part_of(FitOptions, replace(self, epochs=epochs, batch_size=batch_size))
+        return project(FitOptions, replace(self, epochs=epochs, batch_size=batch_size))
 
 
 Method = Literal["auto", "race", "pba"]

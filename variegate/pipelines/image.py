@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.ops.base import Recorded, Transform
 from variegate.ops.compose import IMAGE_VALUES
 from variegate.program.boxes import SampledBoxes
@@ -149,7 +149,7 @@ class PipelineImage(Recorded):
 
     def recorded(self, recorder: ScalarDraw, device: str, output: Output) -> PipelineImage:
         if device != "cpu":
-            refuse(f"device={shown(device)}", "nothing: the Augmenter has a device")
+            refuse(f"device={short_repr(device)}", "nothing: the Augmenter has a device")
         if output is not _UINT8 and output.is_float:
             refuse("F.normalize of an image of a pipeline", "T.Normalize(mean, std)(image)")
         if self._batch is None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from variegate.arrays import UInt32Array
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform, set_field
 from variegate.pipelines.chance import refuse_chance
@@ -252,7 +252,7 @@ def pipeline(function: Callable[..., Any] | None = None, /, **constants: Any) ->
     if isinstance(function, Pipeline):
         return Pipeline(function.function, {**function.given_constants, **constants})
     if not isinstance(function, types.FunctionType):
-        raise TypeError(f"function: got {shown(function)}; accepted: {_FUNCTION}")
+        raise TypeError(f"function: got {short_repr(function)}; accepted: {_FUNCTION}")
     made = Pipeline(function, constants)
     if "<" not in made.full_name:
         _named[made.full_name] = made.function

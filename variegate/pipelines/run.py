@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import UInt32Array, UInt64Array
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 from variegate.ops.compose import IMAGE_VALUES
@@ -236,7 +236,7 @@ class Run:
             is_list = isinstance(result, (tuple, list)) and bool(result)
             if is_list and all(isinstance(one, _VALUES) for one in result[1:]):
                 return self.image_of(result[0], pipeline)  # values are loaded with the batch and indexed alongside it
-            refuse(f"{pipeline.name} returns {'nothing' if result is None else shown(result)}", "the image")
+            refuse(f"{pipeline.name} returns {'nothing' if result is None else short_repr(result)}", "the image")
         if result._run is not self or result._row != self.row:
             refuse(f"{pipeline.name} returns an image of another sample", "its own")
         return result
@@ -257,7 +257,7 @@ class Run:
             frame = frame.tb_next
         message = str(error)
         if isinstance(error, ArgumentError):
-            message = f"{error.argument}={shown(error.got)}; accepted: {error.accepted}"
+            message = f"{error.argument}={short_repr(error.got)}; accepted: {error.accepted}"
         elif not isinstance(error, PipelineError):
             message = f"{type(error).__name__}: {message}"
         sample = self.samples.ids[self.row].item()

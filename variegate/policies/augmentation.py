@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from variegate.checks import Refusal, meant, refused
+from variegate.checks import Refusal, did_you_mean, refused
 from variegate.ops import arguments
 from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, RgbColor, two_numbers
 from variegate.ops.base import Transform, set_field
@@ -88,7 +88,7 @@ class Augmentation(Policy):
             self._take_domain(self.op)
         is_function = callable(self.mag_to_param) and not isinstance(self.mag_to_param, Transform)
         if not is_function and not (isinstance(self.mag_to_param, str) and self.mag_to_param in MAPPINGS):
-            accepted = f"a function, or one of {', '.join(MAPPINGS)}{meant(self.mag_to_param, MAPPINGS)}"
+            accepted = f"a function, or one of {', '.join(MAPPINGS)}{did_you_mean(self.mag_to_param, MAPPINGS)}"
             raise ArgumentError(self, "mag_to_param", self.mag_to_param, accepted)
         set_field(self, "num_slots", 1 + self._table.num_slots)
 
@@ -200,7 +200,7 @@ def entry_of(owner: object, where: str, operation: Any, source: Space, full: flo
     if isinstance(operation, Augmentation):
         return Entry(operation.name, operation.emission, _Declared(operation, top))
     if not isinstance(operation, str) or operation not in source.rules:
-        accepted = f"an Augmentation, or one of {', '.join(source.rules)}{meant(operation, source.rules)}"
+        accepted = f"an Augmentation, or one of {', '.join(source.rules)}{did_you_mean(operation, source.rules)}"
         raise ArgumentError(owner, where, operation, accepted)
     if not isinstance(emission := source.ops[operation], str):
         return Entry(operation, emission, source.rules[operation])

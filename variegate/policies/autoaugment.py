@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from variegate.checks import integer, meant, number, one_of
+from variegate.checks import did_you_mean, integer, number, one_of
 from variegate.ops.arguments import MAX_ENTRIES, MAX_STEPS, ArgumentError, Fill
 from variegate.ops.base import set_field
 from variegate.policies.augmentation import Augmentation, entry_of
@@ -71,7 +71,7 @@ class AutoAugment(Policy):
         if isinstance(policy, str):
             if policy not in PUBLISHED:
                 names = "one of " + ", ".join(map(repr, PUBLISHED))
-                accepted = f"{names}, or a list of sub-policies{meant(policy, PUBLISHED)}"
+                accepted = f"{names}, or a list of sub-policies{did_you_mean(policy, PUBLISHED)}"
                 raise ArgumentError(self, "policy", policy, accepted)
         elif isinstance(policy, (list, tuple)) and 0 < len(policy) <= MAX_ENTRIES:
             policy = tuple(tuple(sub) if isinstance(sub, (list, tuple)) else sub for sub in policy)

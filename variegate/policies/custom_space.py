@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from variegate.checks import meant, number, one_of
+from variegate.checks import did_you_mean, number, one_of
 from variegate.errors import PolicyError
 from variegate.ops.arguments import MAX_ENTRIES, ArgumentError
 from variegate.ops.base import Transform
@@ -56,7 +56,7 @@ class CustomSpace:
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, str) or self.base not in SPACES:
-            raise PolicyError("space", self.base, f"one of {', '.join(SPACES)}{meant(self.base, SPACES)}")
+            raise PolicyError("space", self.base, f"one of {', '.join(SPACES)}{did_you_mean(self.base, SPACES)}")
         for name in ("crop", "cutout"):
             share = number(name, getattr(self, name), 0, 1, error=PolicyError)
             object.__setattr__(self, name, float(share))
@@ -210,7 +210,7 @@ def _known_name(named: str, text: str, base: Space, where: str) -> str:
     found = known.get(name.casefold())
     if found is None:
         names = sorted(known.values())
-        raise PolicyError(where, text, f"{FORMS}; names: {', '.join(names)}{meant(name, names)}")
+        raise PolicyError(where, text, f"{FORMS}; names: {', '.join(names)}{did_you_mean(name, names)}")
     return found
 
 

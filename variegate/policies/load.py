@@ -12,9 +12,9 @@ from typing import Any, Literal, overload
 
 import yaml
 
-from variegate.checks import meant
-from variegate.errors import PolicyError, shown
-from variegate.io.addresses import speakable
+from variegate.checks import did_you_mean
+from variegate.errors import PolicyError, short_repr
+from variegate.io.addresses import redact_text
 from variegate.io.durable import write_atomically
 from variegate.io.files import NotRegularError, TooLargeError, read_regular
 from variegate.io.yaml_text import MAX_LEVELS, read_yaml
@@ -105,10 +105,10 @@ def policy_by_name(source: str) -> Transform:
         except ArgumentError as error:
             raise PolicyError("policy", source, error.accepted) from error
     if is_timm(name):
-        return parse_timm(name, where=f"{shown(source)}")
+        return parse_timm(name, where=f"{short_repr(source)}")
     # Classes are written with words that names do without: TrivialAugmentWide, rand_augment.
     plain = name.replace("_", "").replace(" ", "").removesuffix("wide")
-    raise PolicyError("policy", source, _ACCEPTED + meant(plain, POLICY_NAMES, 0.7))
+    raise PolicyError("policy", source, _ACCEPTED + did_you_mean(plain, POLICY_NAMES, 0.7))
 
 
 def save_policy(transform: Transform | Schedule, path: str | os.PathLike[str]) -> None:
@@ -171,7 +171,7 @@ def _from_mapping(described: Any, path: str) -> Transform:
 def _read_file(path: Path) -> Any:
     """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line if one is known."""
     if not path.exists():
-        raise FileNotFoundError(speakable(f"{path}: no such policy file"))
+        raise FileNotFoundError(redact_text(f"{path}: no such policy file"))
     if path.suffix not in SUFFIXES:
         raise PolicyError(str(path), path.suffix, "a file that ends in " + ", ".join(SUFFIXES))
     text = _text(path)

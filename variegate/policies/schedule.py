@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from variegate.checks import integer, meant, number, one_of
+from variegate.checks import did_you_mean, integer, number, one_of
 from variegate.errors import PolicyError
 from variegate.policies.custom_space import CustomSpace, magnitudes
 from variegate.policies.spaces import DATA, SPACES, Space, space
@@ -113,7 +113,7 @@ def schedule_from_dict(described: Mapping[str, Any], where: str = "schedule") ->
     if isinstance(name, Mapping):
         name = CustomSpace.from_dict(name, f"{where}.space")
     elif not isinstance(name, str) or name not in SPACES:
-        accepted = f"one of {', '.join(SPACES)}, or an object with operations{meant(name, SPACES)}"
+        accepted = f"one of {', '.join(SPACES)}, or an object with operations{did_you_mean(name, SPACES)}"
         raise PolicyError(f"{where}.space", name, accepted)
     segments = described.get("segments")
     if not isinstance(segments, (list, tuple)) or not segments:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Int32Array
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.program.draws.values import NotRecordable, Number, Value
 from variegate.program.ops import MAX_OPCODE, NEEDS_RGB, NOISE_ARG, SPECS, Op
 from variegate.program.program import MAX_CHANNELS, Output, Program
@@ -85,7 +85,7 @@ def per_channel(name: str, values: Any, channels: int) -> AnyArray:
     if array.size and (array == array[..., :1]).all():
         return np.repeat(array[..., :1], channels, axis=-1)
     number = "one number or three" if channels in (1, 3) else f"one number, or {channels}"
-    raise ValueError(f"{name}={shown(values)}; accepted: {number}, for an image of {channels} channels")
+    raise ValueError(f"{name}={short_repr(values)}; accepted: {number}, for an image of {channels} channels")
 
 
 def color_of(

@@ -48,7 +48,7 @@ class Entries(NamedTuple):
     row: Any
     weight: Any
     box: Any
-    is_own: Any
+    is_custom: Any
     mix: Any
 
 
@@ -84,7 +84,7 @@ def entries_of(mixes: Sequence[Mix], partners: IntArray, source: IntArray, weigh
         row.astype(np.int32),
         every.weight.astype(np.float32)[part] * weight[row],
         every.box[part].astype(np.int32),
-        every.is_own[part].astype(np.bool_),
+        every.is_custom[part].astype(np.bool_),
         every.mix[part],
     )
 
@@ -129,7 +129,7 @@ def join_mixes(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend,
     feather = np.full(len(entries.row), -1)
     seen = np.ones(len(entries.row), np.bool_)
     for number, mix in enumerate(mixes):
-        at = np.flatnonzero((entries.mix == number) & ~entries.is_own)
+        at = np.flatnonzero((entries.mix == number) & ~entries.is_custom)
         feather[at] = mix.feather
         if mix.place is not None:
             placed = mix.place(sampling, entries.row[at].astype(np.intp), entries.target[at], entries.box[at])

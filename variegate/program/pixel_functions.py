@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variegate.arrays import AnyArray, Float32Array, Int64Array, UInt8Array
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.native.library import data_ptr
 from variegate.native.structs import PIXEL_FUNCTION, pack_struct
 from variegate.program.draws.instructions import INSTRUCTION, DrawOp
@@ -88,13 +88,13 @@ class PixelFunctionRecorder:
         if isinstance(value, PixelValue):
             return value.register
         if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
-            raise TypeError(f"{shown(value)} is no number")
+            raise TypeError(f"{short_repr(value)} is no number")
         return self._constants.setdefault(c_float(float(value)).value.hex(), -1 - len(self._constants))
 
     def record(self, function: Callable[..., Any]) -> PixelFunctionRecord:
         results = function(*(PixelValue(self, number) for number in range(_NUM_INPUTS)))
         if not isinstance(results, (tuple, list)) or len(results) != 3:
-            raise TypeError(f"{shown(results)} is no tuple of three numbers")
+            raise TypeError(f"{short_repr(results)} is no tuple of three numbers")
         numbers = tuple(map(self._number_of, results))
         return PixelFunctionRecord(tuple(map(float.fromhex, self._constants)), tuple(self._steps), numbers)
 
@@ -191,7 +191,7 @@ class PixelFunction:
             accepted = "vg.math.select(condition, x, y), vg.math.minimum, maximum and the other functions of vg.math"
             raise ValueError(f"{self.name}.point{self._line_of(error)}: {_KNOWN}; accepted: {accepted}") from None
         except Exception as error:  # the user's function may raise anything
-            outcome = f"{type(error).__name__}: {shown(str(error))}"
+            outcome = f"{type(error).__name__}: {short_repr(str(error))}"
             raise ValueError(f"{self.name}.point{self._line_of(error)}: {outcome}; accepted: {ACCEPTED}") from None
         code = _to_machine_code(record)
         for got, most in ((code.num_registers, _MAX_REGISTERS), (code.num_numbers, MAX_PIXEL_FUNCTION_NUMBERS)):

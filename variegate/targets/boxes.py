@@ -12,7 +12,7 @@ from variegate.program.stages import Stages
 from variegate.targets.box_formats import from_corners, from_edges
 from variegate.targets.pasting import Part, rows_of
 from variegate.targets.regions import move_boxes, move_points
-from variegate.targets.samples import OfImage
+from variegate.targets.samples import ImageTargets
 from variegate.targets.settings import Targets
 
 _NO_BOXES = np.empty((0, 4, 2))
@@ -41,7 +41,7 @@ def keep_boxes(
     frames: Frames,
     options: Targets,
     parts: Sequence[Part],
-    images: Sequence[OfImage],
+    images: Sequence[ImageTargets],
     least: Float64Array,
     dropped: BoolArray | None,
 ) -> list[KeptBoxes]:

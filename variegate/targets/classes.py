@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import AnyArray
-from variegate.checks import meant
-from variegate.errors import shown
+from variegate.checks import did_you_mean
+from variegate.errors import short_repr
 
 
 def objects_of(wanted: Sequence[int | str], labels: Sequence[Any], classes: Sequence[str] = ()) -> AnyArray:
@@ -26,7 +26,7 @@ def objects_of(wanted: Sequence[int | str], labels: Sequence[Any], classes: Sequ
         found[n] = known | {classes[label] for label in known if isinstance(label, int) and 0 <= label < len(classes)}
     names = [label for label in wanted if isinstance(label, str)]
     if classes and (unknown := [name for name in names if name not in classes]):
-        accepted = f"the source's classes, {shown(list(classes))}{meant(unknown[0], classes)}"
+        accepted = f"the source's classes, {short_repr(list(classes))}{did_you_mean(unknown[0], classes)}"
         raise ValueError(f"Cond: got the class {unknown[0]!r}; accepted: {accepted}")
     if names and not classes and any(not isinstance(label, str) for each in found for label in each):
         raise ValueError(f"Cond: got the class {names[0]!r} for labels that are numbers; accepted: numbers of classes")

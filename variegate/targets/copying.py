@@ -12,7 +12,7 @@ from variegate.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt
 from variegate.program.program import Program
 from variegate.targets.masks import Box, HostMasks, on_host
 from variegate.targets.pasting import Part
-from variegate.targets.samples import OfImage
+from variegate.targets.samples import ImageTargets
 
 Plane = BoolArray
 
@@ -37,7 +37,7 @@ def planes_of(
     program: Program,
     geometry: Program,
     outputs: Sequence[Sequence[Part]],
-    images: Sequence[OfImage],
+    images: Sequence[ImageTargets],
     threads: int | None,
 ) -> list[Pasted | None]:
     """Objects pasted onto each output. Raises TypeError for a sample without masks of its objects."""

@@ -17,17 +17,17 @@ from variegate.targets.box_formats import edges_of, from_edges
 from variegate.targets.boxes import Frames, keep_boxes
 from variegate.targets.copying import Pasted, alpha_of, hide, planes_of
 from variegate.targets.masks import DeviceMasks, HostMasks, geometry_of
-from variegate.targets.pasting import Joined, OutputMasks, Part, parts_of, paste_masks
+from variegate.targets.pasting import JoinedTargets, OutputMasks, Part, parts_of, paste_masks
 from variegate.targets.points import keep_points
 from variegate.targets.regions import move_boxes
-from variegate.targets.samples import OfImage, of_images
+from variegate.targets.samples import ImageTargets, of_images
 from variegate.targets.settings import Targets, wrap_results
 
 if TYPE_CHECKING:
     from variegate.executors.runners.cuda import CudaRunner
 
 
-def boxes_of(belonging: Sequence[OfImage], options: Targets) -> SampledBoxes | None:
+def boxes_of(belonging: Sequence[ImageTargets], options: Targets) -> SampledBoxes | None:
     """None for samples without boxes."""
     corners = [of.corners for of in belonging if of.corners is not None]
     return SampledBoxes(corners, _moved, options.box_format == "cxcywhr") if corners else None
@@ -53,7 +53,7 @@ class Follower:
     def __init__(
         self,
         program: Program,
-        images: Sequence[OfImage],
+        images: Sequence[ImageTargets],
         options: Targets,
         num_threads: int | None,
         runner: CudaRunner | None = None,
@@ -72,7 +72,7 @@ class Follower:
         if program.min_box is not None:
             self._least = np.maximum(self._least, program.min_box[: len(self._outputs)])
 
-    def lay_objects(self) -> None:
+    def paste_objects(self) -> None:
         """Give the program's blend the alpha of objects that are pasted by their masks."""
         blend = self._program.blend
         if blend is None or blend.feather is None or not blend.lacks_alpha:
@@ -94,7 +94,7 @@ class Follower:
             outputs, masks = self._covered(outputs, masks)
         return [self._result(self._images[n], brought, masks[n]) for n, brought in enumerate(outputs)]
 
-    def _masks(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
+    def _masks(self, outputs: Sequence[Sequence[JoinedTargets]]) -> Sequence[OutputMasks]:
         if not any(of.masks or of.has_mask_names or of.instances is not None for of in self._images):
             return [OutputMasks({}, None)] * len(outputs)
         maker = HostMasks(self._threads) if self._runner is None else DeviceMasks(self._runner)
@@ -103,8 +103,8 @@ class Follower:
     # -- objects on top ----------------------------------------------------------------------------------------
 
     def _covered(
-        self, outputs: Sequence[Sequence[Joined]], masks: Sequence[OutputMasks]
-    ) -> tuple[list[list[Joined]], list[OutputMasks]]:
+        self, outputs: Sequence[Sequence[JoinedTargets]], masks: Sequence[OutputMasks]
+    ) -> tuple[list[list[JoinedTargets]], list[OutputMasks]]:
         """Parts and masks of outputs, without areas below pasted objects."""
         has_named = bool(outputs[0][0].of.masks)
         above = iter(self._masks_above(outputs) if has_named else [])
@@ -118,14 +118,14 @@ class Follower:
             parts_of_outputs[n], masks_of_outputs[n] = self._hidden(n, pasted, outputs[n], masks[n])
         return parts_of_outputs, masks_of_outputs
 
-    def _masks_above(self, outputs: Sequence[Sequence[Joined]]) -> Sequence[OutputMasks]:
+    def _masks_above(self, outputs: Sequence[Sequence[JoinedTargets]]) -> Sequence[OutputMasks]:
         """Masks by name of the partners of outputs that have one."""
         partners = [[each._replace(of=replace(each.of, instances=None)) for each in joined[1:]] for joined in outputs]
         return self._masks([of_output for of_output in partners if of_output])
 
     def _hidden(
-        self, n: int, pasted: Pasted, joined: Sequence[Joined], masks: OutputMasks
-    ) -> tuple[list[Joined], OutputMasks]:
+        self, n: int, pasted: Pasted, joined: Sequence[JoinedTargets], masks: OutputMasks
+    ) -> tuple[list[JoinedTargets], OutputMasks]:
         """Output ``n`` without objects hidden by its pasted objects, and with the edges of visible parts."""
         assert masks.instances is not None
         assert self._program.mixture is not None
@@ -147,7 +147,7 @@ class Follower:
         return found, masks._replace(instances=instances)
 
     def _boxes_beside(
-        self, pasted: Pasted, own: Joined, instances: torch.Tensor, min_visibility: float
+        self, pasted: Pasted, own: JoinedTargets, instances: torch.Tensor, min_visibility: float
     ) -> tuple[BoolArray, Float32Array]:
         """Find the output's own objects that pasted ones do not hide -> their indices, and all boxes.
 
@@ -167,18 +167,18 @@ class Follower:
         boxes[is_moved] = from_edges(new_edges[is_moved] / scale, box_format)
         return is_left, boxes.astype(np.float32)
 
-    def _join(self, parts: Sequence[Part], pasted: Sequence[Pasted | None], least: Float64Array) -> list[Joined]:
+    def _join(self, parts: Sequence[Part], pasted: Sequence[Pasted | None], least: Float64Array) -> list[JoinedTargets]:
         """``pasted``: on top of the output of each part; ``least``: as of ``keep_boxes``."""
         images = [self._images[part.source] for part in parts]
         found = keep_boxes(self._frames, self._options, parts, images, least, self._dropped)
         kept = [of_part.kept for of_part in found]
         points = keep_points(self._frames, self._options, parts, images, kept, pasted)
         joined = zip(parts, images, found, points, strict=True)
-        return [Joined(part, image, boxes.kept, boxes.boxes, of_part) for part, image, boxes, of_part in joined]
+        return [JoinedTargets(part, image, boxes.kept, boxes.boxes, of_part) for part, image, boxes, of_part in joined]
 
     # -- one output --------------------------------------------------------------------------------------------
 
-    def _result(self, own: OfImage, brought: Sequence[Joined], masks: OutputMasks) -> dict[str, Any]:
+    def _result(self, own: ImageTargets, brought: Sequence[JoinedTargets], masks: OutputMasks) -> dict[str, Any]:
         height, width = self._sizes[brought[0].part.row, 1].tolist()
         result: dict[str, Any] = {}
         if own.corners is not None:
@@ -207,7 +207,7 @@ def _paste_named(pasted: Pasted, above: OutputMasks, below: OutputMasks) -> None
         own[seen] = mask[top:bottom, left:right][seen].to(own.dtype)
 
 
-def _join_lists(parts: Sequence[tuple[Any, Joined]]) -> Any:
+def _join_lists(parts: Sequence[tuple[Any, JoinedTargets]]) -> Any:
     if len(parts) == 1:
         values, each = parts[0]
         if each.of.corners is None or len(each.kept) == len(values):

@@ -12,7 +12,7 @@ import torch
 from variegate.arrays import AnyArray, BoolArray, IndexArray, Int64Array
 from variegate.program.program import Program
 from variegate.targets.masks import TORCH_TYPES, Box, DeviceMasks, HostMasks, Moved
-from variegate.targets.samples import Mask, OfImage, dtype_of
+from variegate.targets.samples import ImageTargets, Mask, dtype_of
 
 
 class Part(NamedTuple):
@@ -26,16 +26,16 @@ class Part(NamedTuple):
     is_pasted: bool = False  # its objects alone are seen, on top of others
 
 
-class Joined(NamedTuple):
+class JoinedTargets(NamedTuple):
     """Contribution of one part to an output."""
 
     part: Part
-    of: OfImage
+    of: ImageTargets
     kept: IndexArray  # which of its boxes
     boxes: AnyArray
     points: AnyArray | None
 
-    def only(self, is_kept: BoolArray) -> Joined:
+    def only(self, is_kept: BoolArray) -> JoinedTargets:
         """Without the others of its boxes."""
         points = self.points
         if points is not None and points.ndim == 3:
@@ -109,7 +109,7 @@ def paste_masks(
     maker: HostMasks | DeviceMasks,
     geometry: Program,
     sizes: Int64Array,
-    outputs: Sequence[Sequence[Joined]],
+    outputs: Sequence[Sequence[JoinedTargets]],
     mask_fill: int,
 ) -> list[OutputMasks]:
     """Masks of outputs, made by ``maker``. ``sizes``: int[R, 2, 2] of rows' images and results. ``outputs``: parts, own
@@ -132,7 +132,7 @@ class _Work:
         self._fill = mask_fill
         self._sizes = sizes
 
-    def named(self, name: str, outputs: Sequence[Sequence[Joined]]) -> list[torch.Tensor]:
+    def named(self, name: str, outputs: Sequence[Sequence[JoinedTargets]]) -> list[torch.Tensor]:
         """The named mask of each output."""
         layers = []
         dtypes = []
@@ -153,7 +153,7 @@ class _Work:
             results.append(result)
         return results
 
-    def instances(self, outputs: Sequence[Sequence[Joined]]) -> list[torch.Tensor]:
+    def instances(self, outputs: Sequence[Sequence[JoinedTargets]]) -> list[torch.Tensor]:
         """Masks of all boxes of each output."""
         layers: list[list[_Layer]] = []
         dtypes = []
@@ -186,7 +186,7 @@ class _Work:
             check_fill(self._fill, each)
         return dtype
 
-    def _layers(self, joined: Joined, mask: Mask, dtype: np.dtype[Any], at: int = 0) -> list[_Layer]:
+    def _layers(self, joined: JoinedTargets, mask: Mask, dtype: np.dtype[Any], at: int = 0) -> list[_Layer]:
         source = self._maker.cast(joined.of.name, mask, dtype)
         part = joined.part
         boxes: list[Any] = [None] if part.is_whole else part.boxes.tolist()
@@ -229,6 +229,6 @@ def check_fill(mask_fill: int, dtype: np.dtype[Any]) -> None:
         raise ValueError(f"mask_fill: got {mask_fill}; accepted for {dtype} masks: {low} to {high}")
 
 
-def order_of(joined: Sequence[Joined]) -> list[int]:
+def order_of(joined: Sequence[JoinedTargets]) -> list[int]:
     """The order of pasting: greater weights last, own parts last among equals, so that they are on top."""
     return sorted(range(len(joined)), key=lambda n: (joined[n].part.weight, -n))

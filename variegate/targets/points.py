@@ -11,7 +11,7 @@ from variegate.targets.boxes import Frames
 from variegate.targets.copying import Pasted
 from variegate.targets.pasting import Part, rows_of
 from variegate.targets.regions import ERASED, LEFT_IMAGE, SEEN, move_points, where_mirrored
-from variegate.targets.samples import OfImage
+from variegate.targets.samples import ImageTargets
 from variegate.targets.settings import Targets
 
 
@@ -19,7 +19,7 @@ def keep_points(
     frames: Frames,
     options: Targets,
     parts: Sequence[Part],
-    images: Sequence[OfImage],
+    images: Sequence[ImageTargets],
     kept: Sequence[IndexArray],
     pasted: Sequence[Pasted | None],
 ) -> list[AnyArray | None]:
@@ -98,7 +98,7 @@ def _as_written(
     return written
 
 
-def _of_part(part: Part, image: OfImage, points: AnyArray, state: UInt8Array, kept: IndexArray) -> AnyArray:
+def _of_part(part: Part, image: ImageTargets, points: AnyArray, state: UInt8Array, kept: IndexArray) -> AnyArray:
     assert image.points is not None
     is_by_box = image.points.ndim == 3
     if is_by_box:

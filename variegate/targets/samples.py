@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from variegate.arrays import AnyArray, Float64Array, Int32Array
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.targets.settings import (
     KEYS,
-    GivenBoxes,
+    InputBoxes,
     Targets,
     as_array,
     as_numbers,
@@ -28,7 +28,7 @@ from variegate.targets.settings import (
 )
 
 
-def unlike_most(images: Sequence[OfImage]) -> dict[int, str]:
+def unlike_most(images: Sequence[ImageTargets]) -> dict[int, str]:
     """Errors of images written unlike most others; lists without key points take the form of others, in place."""
     errors = {}
     points = Counter(_of_points(of) for of in images if of.points is not None and of.points.size).most_common(1)
@@ -45,11 +45,11 @@ def unlike_most(images: Sequence[OfImage]) -> dict[int, str]:
     return errors
 
 
-def _of_points(of: OfImage) -> tuple[int, ...]:
+def _of_points(of: ImageTargets) -> tuple[int, ...]:
     return () if of.points is None else of.points.shape[1:]
 
 
-def _of_masks(of: OfImage) -> str:
+def _of_masks(of: ImageTargets) -> str:
     if of.has_mask_names:
         return f"{of.mask_key!r} with the names {sorted(map(str, of.masks))}"
     return "'mask' without names" if of.masks else "'masks' [M, H, W]" if of.instances is not None else "no masks"
@@ -81,7 +81,7 @@ def dtype_of(mask: Mask) -> np.dtype[Any]:
 
 
 @dataclass
-class OfImage:
+class ImageTargets:
     """Targets of one image of ``size`` (height, width), checked, places in pixels from its top left corner.
 
     ``corners`` float64[M, 4, 2], None without boxes; ``points`` float64[P, 2 or 3] or [M, P, 2 or 3]; ``masks`` by
@@ -105,7 +105,7 @@ class OfImage:
 def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
     """Raises TypeError or ValueError for a sample that is no dict, or has other keys than it may, or than the first."""
     if not isinstance(options, Targets):
-        raise TypeError(f"targets: got {shown(options)}; accepted: vg.Targets(...), or None")
+        raise TypeError(f"targets: got {short_repr(options)}; accepted: vg.Targets(...), or None")
     if not isinstance(samples, (list, tuple)):
         raise TypeError(f"samples: got {type(samples).__name__} with targets=; accepted: a list of dicts")
     known = {*KEYS, *options.per_box, *options.passed}
@@ -118,23 +118,25 @@ def check_batch(samples: Any, options: Any, names: str = NAMES) -> None:
                 if (meant := _CALLED.get(key)) is not None and meant not in sample:
                     raise ValueError(f"{name}: got the key {key!r}; accepted: {meant!r}, as it is called here")
                 more = "; list it in vg.Targets(passed=) to have it back as it is, or in per_box= if it has an entry "
-                raise ValueError(f"{name}: got the key {shown(key)}; accepted: {options.accepts()}{more}for each box")
+                raise ValueError(
+                    f"{name}: got the key {short_repr(key)}; accepted: {options.accepts()}{more}for each box"
+                )
         if "image" not in sample:
-            raise ValueError(f"{name}: got {shown(list(sample))} without 'image'; accepted: dicts with an image")
+            raise ValueError(f"{name}: got {short_repr(list(sample))} without 'image'; accepted: dicts with an image")
         if missing := samples[0].keys() ^ sample.keys():
             raise ValueError(
-                f"{name}: got {shown(list(sample))}, and samples[0] {shown(list(samples[0]))}, which differ in "
-                f"{', '.join(sorted(map(repr, missing)))}; accepted: the same keys in all samples of a batch (boxes "
+                f"{name}: got {short_repr(list(sample))}, and samples[0] {short_repr(list(samples[0]))}, which differ "
+                f"in {', '.join(sorted(map(repr, missing)))}; accepted: the same keys in all samples of a batch (boxes "
                 "and masks may be empty)"
             )
 
 
 def of_images(
     samples: Sequence[Mapping[str, Any]], shapes: Int32Array, options: Targets, names: str = NAMES
-) -> list[OfImage]:
+) -> list[ImageTargets]:
     """``shapes``: height, width and channels of each image. ``names``: as of ``check_batch``."""
     sizes: list[Any] = [tuple(size) for size in shapes[:, :2].tolist()]
-    found = [OfImage(names.format(n), size) for n, size in enumerate(sizes)]
+    found = [ImageTargets(names.format(n), size) for n, size in enumerate(sizes)]
     if has_tv_tensors():
         for made, sample in zip(found, samples, strict=True):
             made.kinds = {key: value for key, value in sample.items() if is_tv_tensor(value)}
@@ -157,10 +159,12 @@ def image_like(image: torch.Tensor, given: Any, layout: str) -> torch.Tensor:
     return image
 
 
-def _corners(found: Sequence[OfImage], samples: Sequence[Mapping[str, Any]], options: Targets) -> list[Float64Array]:
+def _corners(
+    found: Sequence[ImageTargets], samples: Sequence[Mapping[str, Any]], options: Targets
+) -> list[Float64Array]:
     """The boxes of images that have some."""
     given = [
-        GivenBoxes(
+        InputBoxes(
             f"{made.name}['boxes']", sample["boxes"], made.size, getattr(made.kinds.get("boxes"), "format", None)
         )
         for made, sample in zip(found, (sample for sample in samples if "boxes" in sample), strict=True)
@@ -168,7 +172,7 @@ def _corners(found: Sequence[OfImage], samples: Sequence[Mapping[str, Any]], opt
     return read_boxes(given, options)
 
 
-def _read_others(made: OfImage, sample: Mapping[str, Any], options: Targets) -> None:
+def _read_others(made: ImageTargets, sample: Mapping[str, Any], options: Targets) -> None:
     """All but the boxes, which are there already."""
     if "keypoints" in sample:
         made.points = _points(made, sample["keypoints"], options)
@@ -186,7 +190,7 @@ def _read_others(made: OfImage, sample: Mapping[str, Any], options: Targets) -> 
         made.passed = {key: sample[key] for key in options.passed if key in sample}
 
 
-def _points(made: OfImage, value: Any, options: Targets) -> Float64Array:
+def _points(made: ImageTargets, value: Any, options: Targets) -> Float64Array:
     name = f"{made.name}['keypoints']"
     accepted = "finite numbers [P, 2] (x, y), [P, 3] (x, y, visibility), or either for each box, [M, P, 2 or 3]"
     points = as_numbers(name, value, accepted)
@@ -211,7 +215,7 @@ def _points(made: OfImage, value: Any, options: Targets) -> Float64Array:
     return points
 
 
-def _check_number(made: OfImage, key: str, number: int, is_per_box: bool = True) -> None:
+def _check_number(made: ImageTargets, key: str, number: int, is_per_box: bool = True) -> None:
     if is_per_box and made.corners is not None and number != len(made.corners):
         boxes = len(made.corners)
         raise ValueError(f"{made.name}[{key!r}]: got {number} for {boxes} boxes; accepted: one for each box")
@@ -247,7 +251,7 @@ def _widened(name: str, mask: AnyArray) -> AnyArray:
     return mask.astype(np.int32 if is_narrow else np.int64)
 
 
-def _named_masks(made: OfImage, key: str, value: Any) -> None:
+def _named_masks(made: ImageTargets, key: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         made.masks[""] = _mask(f"{made.name}[{key!r}]", value, made.size, 2)
         return
@@ -259,7 +263,7 @@ def _named_masks(made: OfImage, key: str, value: Any) -> None:
         made.masks[name] = _mask(f"{made.name}[{key!r}][{name!r}]", mask, made.size, 2)
 
 
-def _instances(made: OfImage, value: Any) -> Mask:
+def _instances(made: ImageTargets, value: Any) -> Mask:
     name = f"{made.name}['masks']"
     if isinstance(value, (list, tuple)):
         masks = [_mask(f"{name}[{i}]", mask, made.size, 2) for i, mask in enumerate(value)]
@@ -275,7 +279,7 @@ def _stacked_masks(masks: Sequence[Mask]) -> Mask:
     return np.stack([mask.cpu().numpy() if isinstance(mask, torch.Tensor) else mask for mask in masks])
 
 
-def _list(made: OfImage, key: str, value: Any) -> Any:
+def _list(made: ImageTargets, key: str, value: Any) -> Any:
     """A list stays one, and an array of names becomes one; anything else becomes an array."""
     if isinstance(value, (list, tuple)):
         listed: Any = list(value)
@@ -284,7 +288,7 @@ def _list(made: OfImage, key: str, value: Any) -> Any:
         accepted = "a list, or an array of numbers or names, with an entry for each box"
         listed = as_array(name, value, accepted)
         if listed.ndim == 0:
-            raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}")
+            raise ValueError(f"{name}: got {short_repr(value)}; accepted: {accepted}")
         if listed.ndim == 1 and listed.dtype.kind in "OU":
             listed = listed.tolist()
         elif listed.dtype.kind not in "biuf" or listed.dtype.itemsize > 8:

@@ -14,7 +14,7 @@ import torch
 
 from variegate.arrays import AnyArray, Float64Array, split
 from variegate.checks import as_integer, integer, number, one_of, refused
-from variegate.errors import shown
+from variegate.errors import short_repr
 from variegate.targets.box_formats import BOX_FORMATS, columns_of, corners_of, edges_of
 
 # What samples may hold.
@@ -135,14 +135,14 @@ def as_array(name: str, value: Any, accepted: str) -> AnyArray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name}: got {shown(value)}; accepted: {accepted}") from error
+        raise ValueError(f"{name}: got {short_repr(value)}; accepted: {accepted}") from error
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def as_numbers(name: str, value: Any, accepted: str) -> Float64Array:
     array = as_array(name, value, accepted)
     if array.dtype.kind not in "iuf":
-        what = f"{array.dtype}{list(array.shape)}" if array.ndim else shown(value)
+        what = f"{array.dtype}{list(array.shape)}" if array.ndim else short_repr(value)
         raise TypeError(f"{name}: got {what}; accepted: {accepted}")
     return array.astype(np.float64)
 
@@ -156,7 +156,7 @@ def not_finite(values: Float64Array) -> Any:
 _SLACK = 1e-2
 
 
-class GivenBoxes(NamedTuple):
+class InputBoxes(NamedTuple):
     """Boxes of one image of ``size`` (height, width). ``own_format``: the value's own format, None if it has none."""
 
     name: str
@@ -165,7 +165,7 @@ class GivenBoxes(NamedTuple):
     own_format: Any = None
 
 
-def read_boxes(given: Sequence[GivenBoxes], options: Targets) -> list[Float64Array]:
+def read_boxes(given: Sequence[InputBoxes], options: Targets) -> list[Float64Array]:
     """Corners of each image's boxes, float64[M, 4, 2], in pixels. Raises TypeError or ValueError for the first wrong
     box."""
     each = [_numbers(of_one, options) for of_one in given]
@@ -210,7 +210,7 @@ def _accepted(box_format: str) -> str:
     return f"finite numbers [M, {columns_of(box_format)}], {box_format}"
 
 
-def _numbers(given: GivenBoxes, options: Targets) -> Float64Array:
+def _numbers(given: InputBoxes, options: Targets) -> Float64Array:
     name = given.name
     box_format = options.box_format
     if given.own_format is not None and given.own_format.name.lower() != box_format:

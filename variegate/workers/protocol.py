@@ -48,7 +48,7 @@ class TaskFailed(NamedTuple):
     reason: str
 
 
-class Beat(NamedTuple):
+class Heartbeat(NamedTuple):
     """A worker makes progress with its task."""
 
     worker: int
@@ -68,7 +68,7 @@ class Fatal(NamedTuple):
     reason: str
 
 
-WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Beat | ItemStarted | Fatal
+WorkerEvent: TypeAlias = WorkerReady | WorkerLost | TaskDone | TaskFailed | Heartbeat | ItemStarted | Fatal
 
 
 class EngineError(RuntimeError):
@@ -94,7 +94,7 @@ def _is_lost_context(error: BaseException) -> bool:
     return torch is not None and isinstance(error, kind) and "CUDA error" in str(error)
 
 
-def is_devices_fault(error: BaseException) -> bool:
+def is_device_error(error: BaseException) -> bool:
     """True if the device failed, and no image is to blame."""
     return _is_memory(error) or _is_lost_context(error)
 
@@ -273,7 +273,7 @@ class _TaskRunner:
     def _beat(self) -> None:
         if (now := time.monotonic()) >= self._beat_at:
             self._beat_at = now + _BEAT_SECONDS
-            self._report(Beat(self._worker))
+            self._report(Heartbeat(self._worker))
 
     def _announce(self, item: int | None) -> None:
         self._report(ItemStarted(self._worker, item))

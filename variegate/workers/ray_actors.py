@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from variegate.errors import one_line
-from variegate.io.addresses import shown_host
+from variegate.io.addresses import redact_host
 from variegate.workers import wire
 from variegate.workers.protocol import (
     Assignment,
@@ -51,18 +51,18 @@ def connect(address: str | None = None, wanted: str = "workers='ray'") -> Any:
             level = logging.INFO if is_debugging else logging.ERROR
             ray.init(address=address, include_dashboard=False, log_to_driver=is_debugging, logging_level=level)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            if address is None or shown_host(address) == address:
+            if address is None or redact_host(address) == address:
                 raise
             # Without the cause: its message may hold the address with a password.
             said = one_line(error, address)
-            where = f"got {shown_host(address)!r}, where Ray does not connect"
+            where = f"got {redact_host(address)!r}, where Ray does not connect"
             raise ConnectionError(f"address: {where} ({said})") from None
     return ray
 
 
 def _check_address(address: str) -> None:
     """Ray itself would try for minutes."""
-    shown = shown_host(address)
+    shown = redact_host(address)
     host, _, port = shown.removeprefix("ray://").rpartition(":")
     try:
         if host and port.isdigit():

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 from variegate.workers.protocol import Assignment, EngineError, Fatal, FatalError, WorkerPool
 from variegate.workers.scheduler import Action, Finish, Retire, Scheduler, Send, Snapshot, StartWorker, StopWorker, Task
 
@@ -191,4 +191,4 @@ class _Run:
                 self._workers.stop(action.worker)
             else:
                 assert isinstance(action, Retire)
-                _log.warning("%s", speakable(f"{action.name} is given up: {action.reason}"))
+                _log.warning("%s", redact_text(f"{action.name} is given up: {action.reason}"))

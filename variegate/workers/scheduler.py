@@ -34,7 +34,7 @@ State = Literal["starting", "ready", "lost", "retired"]
 
 
 @dataclass(frozen=True)
-class Rules:
+class SchedulerSettings:
     """Settings of a scheduler. Raises ValueError for values that are not accepted."""
 
     allocation: Allocation = "next_idle"
@@ -157,7 +157,7 @@ Action: TypeAlias = StartWorker | StopWorker | Send | Finish | Retire
 class Scheduler:
     """See the module. ``devices``: their names, one at least; ValueError for none."""
 
-    def __init__(self, devices: Sequence[str], rules: Rules) -> None:
+    def __init__(self, devices: Sequence[str], rules: SchedulerSettings) -> None:
         if not devices:
             raise ValueError("devices: got none; accepted: one or more")
         self._rules = rules

@@ -62,7 +62,7 @@ def opened(root: Path, split: str | None = "train", **more: Any) -> Any:
 def test_a_folder_by_its_split(tmp_path: Path, said: str) -> None:
     root = put(tmp_path / "here", said)
     check_objects(opened(root))
-    assert opened(root).about["folders"] == ["images"]
+    assert opened(root).metadata["folders"] == ["images"]
     check_objects(opened(root, None))
 
 
@@ -100,7 +100,7 @@ def test_several_folders_and_files_that_list_images(tmp_path: Path) -> None:
     lines = ["./images/two/b.png", "", "images/a.png", str(root.resolve() / "images/c.png")]
     (root / "list.txt").write_text("\n".join(lines))
     check_objects(opened(root, "val"), (1, 0, 2))
-    assert opened(root, "val").about["folders"] == ["images", "images/two"]
+    assert opened(root, "val").metadata["folders"] == ["images", "images/two"]
     (root / "list.txt").write_text("./images/a.png\n../other/x.png\nimages/gone.png\n")
     with pytest.raises(
         SourceError, match=r"list\.txt: 2 of 3 images that are missing: \.\./other/x\.png, images/gone\.p"

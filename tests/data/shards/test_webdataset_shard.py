@@ -41,11 +41,11 @@ def test_a_shard_is_an_archive_without_times_and_owners(tmp_path: Path) -> None:
     write(open_storage(tmp_path), made)
     members = []
     for record in made:
-        about = {"id": record.id, "copy": record.copy, "source": record.source, "class": record.class_name}
+        metadata = {"id": record.id, "copy": record.copy, "source": record.source, "class": record.class_name}
         members += [
             (f"{record.key}.{record.extension}", record.data),
             (f"{record.key}.cls", str(record.label).encode()),
-            (f"{record.key}.json", json.dumps(about).encode()),
+            (f"{record.key}.json", json.dumps(metadata).encode()),
         ]
     data = (tmp_path / "shard-000000.tar").read_bytes()
     expected = tar_bytes(members)

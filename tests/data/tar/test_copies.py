@@ -23,7 +23,7 @@ from variegate.data.base import SourceError
 from variegate.data.reading import version_of
 from variegate.data.tar.copies import ShardCopies
 from variegate.io.location import Location
-from variegate.io.lock import one_at_a_time
+from variegate.io.lock import exclusive_lock
 
 SAMPLES = 8
 
@@ -71,7 +71,7 @@ def test_the_limit_holds_while_many_read(cache: Path) -> None:
         nonlocal most
         while not is_done.is_set():
             # Copies grow, get their names and go under this lock.
-            with suppress(FileNotFoundError), one_at_a_time(folder / ".lock"):
+            with suppress(FileNotFoundError), exclusive_lock(folder / ".lock"):
                 there = [entry for entry in os.scandir(folder) if not entry.name.endswith(".lock")]
                 most = max(most, sum(entry.stat().st_size for entry in there))
             time.sleep(0.001)
@@ -106,7 +106,7 @@ import sys
 from variegate.data.reading import version_of
 from variegate.data.tar.copies import ShardCopies
 from variegate.io.location import Location
-from variegate.io.lock import one_at_a_time
+from variegate.io.lock import exclusive_lock
 shard = Location.parse(sys.argv[1])
 ShardCopies().fetch(shard, version_of(shard))
 """

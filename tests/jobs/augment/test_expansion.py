@@ -21,7 +21,7 @@ from variegate.decode import read_image
 from variegate.decode.entropy.index import EntropyIndex
 from variegate.errors import DecodeError
 from variegate.jobs.arguments import build_transform, parse_size
-from variegate.jobs.augment import Expansion, ExpansionProgress, Plan, Report, check_apart
+from variegate.jobs.augment import Expansion, ExpansionProgress, Plan, Report, check_not_nested
 from variegate.jobs.engine import Engine
 from variegate.ops.tone import Invert
 from variegate.transforms import from_dict
@@ -303,7 +303,7 @@ def test_places_that_are_refused(photos: Path, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=reason):
             expansion(photos, bad, engine).run()
     with pytest.raises(SourceError, match="is a file"):
-        check_apart(photos, tmp_path / "file")
+        check_not_nested(photos, tmp_path / "file")
 
 
 def test_sizes() -> None:

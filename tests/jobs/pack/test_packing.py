@@ -111,9 +111,9 @@ def test_gray_stays_gray_members_say_what_they_are_and_jpegs_may_be_kept(photos:
             gray = mode in ("L", "I;16")
             assert kept or Image.open(io.BytesIO(data)).mode == ("L" if gray else "RGB")
     with tarfile.open(tmp_path / "tars" / "shard-000000.tar") as tar:
-        about = json.load(tar.extractfile("00000005.json"))  # type: ignore[arg-type]
+        metadata = json.load(tar.extractfile("00000005.json"))  # type: ignore[arg-type]
         assert tar.extractfile("00000005.cls").read() == b"1"  # type: ignore[union-attr]
-    assert about == {"key": "00000005", "id": 5, "label": 1, "source": "b/deep.png", "class": "b"}
+    assert metadata == {"key": "00000005", "id": 5, "label": 1, "source": "b/deep.png", "class": "b"}
 
 
 def test_what_is_packed_is_not_replayed_nor_augmented(photos: Path, tmp_path: Path) -> None:

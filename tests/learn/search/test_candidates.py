@@ -12,9 +12,9 @@ import pytest
 
 from variegate import transforms as T
 from variegate.errors import PolicyError
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.candidates import DEFAULT_CANDIDATES, Candidate, default_candidates, parse_candidate
-from variegate.learn.feed import Feed
+from variegate.learn.feed import DataPipeline
 from variegate.learn.images import BaselineAugmentation
 from variegate.options.training import TrainOptions
 from variegate.policies import PBA, load_policy
@@ -79,7 +79,7 @@ def test_a_row_is_the_same_in_search_and_in_train(name: str) -> None:
     """Normalization is by the data in a search, and by ImageNet in a training."""
     images = np.zeros((8, 16, 16, 3), np.uint8)
     options = TrainOptions(policy=name, devices="cpu", threads=1, model="wrn-10-1")
-    trained: Any = Feed((images, [0, 1] * 4), None, options, Ranks()).transform
+    trained: Any = DataPipeline((images, [0, 1] * 4), None, options, DistContext()).transform
     *found, _ = trained.transforms
     assert [replace(one, fill=BASELINE.fill) if isinstance(one, T.Cutout) else one for one in found] == steps(name)
     assert options.policy_name == parse_candidate(name).name

@@ -135,12 +135,12 @@ class Seen(list[int]):
 
 
 def stopping_at(step: int) -> Any:
-    def are_due(lines: StepLines, stop: Event) -> bool:
+    def should_flush(lines: StepLines, stop: Event) -> bool:
         if lines._pending.lines[-1]["step"] == step:
             stop.set()
         return stop.is_set()
 
-    return are_due
+    return should_flush
 
 
 def run_rank(folder: Path, rank: int, ranks: int) -> None:
@@ -155,7 +155,7 @@ def run_rank(folder: Path, rank: int, ranks: int) -> None:
         with pytest.MonkeyPatch.context() as monkeypatch:
             seen, stop = Seen().watch(monkeypatch), Event()
             if "stop_after" in changes:
-                monkeypatch.setattr(StepLines, "are_due", stopping_at(changes.pop("stop_after")))
+                monkeypatch.setattr(StepLines, "should_flush", stopping_at(changes.pop("stop_after")))
             out, kept_as = folder / changes.pop("out"), changes.pop("kept_as", None)
             train(source, options(out, **changes), validation=validation, stop=stop)
         (folder / f"seen-{number}-{rank}.json").write_text(json.dumps(seen))

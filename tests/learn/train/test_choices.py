@@ -11,9 +11,9 @@ import pytest
 
 from tests.learn.train.digits import digits, options
 from variegate.learn import choices
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.choices import TRAIN, Choice, Data, choose, fit_memory, memory_of
-from variegate.learn.feed import Feed
+from variegate.learn.feed import DataPipeline
 from variegate.learn.trainer import train
 from variegate.options.fit import FitOptions
 
@@ -89,7 +89,7 @@ def test_a_run_keeps_what_it_chose(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_model_that_cannot_be_measured_trains(tmp_path: Path) -> None:
     assert memory_of("tests.learn.train.digits:without_statistics", 3, 10, (8, 8), FitOptions(), 0) is None
-    feed = Feed(digits(64)[0], None, options(tmp_path), Ranks())
+    feed = DataPipeline(digits(64)[0], None, options(tmp_path), DistContext())
     assert (feed.model, feed.batch_size) == ("tests.learn.train.digits:without_statistics", 32)
 
 

@@ -15,7 +15,7 @@ import torch
 from tests.learn.train.digits import Centring, Seen, digits, lines, losses, on_ranks, options, top1
 from tests.needed import needs
 from variegate.data.base import SourceError
-from variegate.learn.averaging import RanksError, joined
+from variegate.learn.averaging import DistError, joined
 from variegate.learn.checkpoints import check_ranks
 from variegate.learn.models import ModelError
 from variegate.learn.trainer import train
@@ -171,14 +171,14 @@ def first_of_two(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 def test_a_rank_that_never_comes(first_of_two: socket.socket) -> None:
     first_of_two.close()
     said = r"the 2 ranks did not meet at 127\.0\.0\.1:\d+ within 1 s \(.*\); start all of them"
-    with pytest.raises(RanksError, match=said), joined("cpu", 1.0):
+    with pytest.raises(DistError, match=said), joined("cpu", 1.0):
         pass
 
 
 def test_a_port_in_use(first_of_two: socket.socket) -> None:
     first_of_two.listen()
     with (
-        pytest.raises(RanksError, match=r"127\.0\.0\.1:\d+ within 1 s \(.*in use.* a port that is free"),
+        pytest.raises(DistError, match=r"127\.0\.0\.1:\d+ within 1 s \(.*in use.* a port that is free"),
         joined("cpu", 1.0),
     ):
         pass
@@ -189,7 +189,7 @@ def test_a_rank_that_is_lost_within_a_model_is_no_failure_of_the_model() -> None
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         where = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534]"
-        closed = (f"{where} Connection closed by peer [127.0.0.1]:4", RanksError, r"\(Connection closed by peer \[127")
+        closed = (f"{where} Connection closed by peer [127.0.0.1]:4", DistError, r"\(Connection closed by peer \[127")
         for said, kind, told in (closed, ("sizes", ModelError, "sizes")):
             with pytest.raises(kind, match=told), joined("cpu", 5.0):
                 raise ModelError(f"model mine: fails on images: {said}") from RuntimeError(said)

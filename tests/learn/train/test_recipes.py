@@ -15,8 +15,8 @@ from tests.needed import needs
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.data.opening import open_source
-from variegate.learn.averaging import Ranks
-from variegate.learn.feed import Feed
+from variegate.learn.averaging import DistContext
+from variegate.learn.feed import DataPipeline
 from variegate.learn.models import ModelError, build_model
 from variegate.options.recipes import RECIPES
 from variegate.options.training import TrainOptions
@@ -53,8 +53,8 @@ def test_a_recipe_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "recipe: got 'slow'; accepted: one of 'cifar10-fast', 'finetune'" in capsys.readouterr().err
 
 
-def fed(source: Any, **chosen: Any) -> Feed:
-    return Feed(source, None, TrainOptions(devices="cpu", threads=1, model="wrn-10-1", **chosen), Ranks())
+def fed(source: Any, **chosen: Any) -> DataPipeline:
+    return DataPipeline(source, None, TrainOptions(devices="cpu", threads=1, model="wrn-10-1", **chosen), DistContext())
 
 
 def test_rectangles_are_erased_in_a_share_of_the_images() -> None:

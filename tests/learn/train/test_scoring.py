@@ -9,7 +9,7 @@ from tests.learn.train.digits import digits
 from tests.needed import needs
 from variegate import Loader
 from variegate import transforms as T
-from variegate.learn.averaging import Ranks
+from variegate.learn.averaging import DistContext
 from variegate.learn.fit import Fit
 from variegate.options.fit import FitOptions
 
@@ -40,7 +40,7 @@ def test_accuracies_depend_on_neither_batches_nor_ranks() -> None:
         ]
         told = []
 
-        class Told(Ranks):
+        class Told(DistContext):
             def sum_and_max(self, sums: list[float], most: list[float]) -> tuple[list[float], list[float]]:
                 told.append(sums)
                 return sums, most

@@ -15,8 +15,8 @@ from PIL import Image
 import variegate as vg
 from tests.learn.train.digits import options, top1
 from variegate import transforms as T
-from variegate.learn.averaging import Ranks
-from variegate.learn.feed import Feed
+from variegate.learn.averaging import DistContext
+from variegate.learn.feed import DataPipeline
 from variegate.learn.trainer import train
 from variegate.policies import PBA, Schedule, Segment
 from variegate.policies.custom_space import CustomSpace
@@ -38,7 +38,7 @@ def written(folder: Path, *steps: T.Transform) -> str:
 def test_nothing_is_added_and_a_line_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, *RACED)
     with pytest.warns(UserWarning, match="none are added") as told:
-        feed = Feed((IMAGES, np.arange(64) % 2), None, options(tmp_path, policy=path), Ranks())
+        feed = DataPipeline((IMAGES, np.arange(64) % 2), None, options(tmp_path, policy=path), DistContext())
     assert [str(one.message) for one in told] == [f"{path}: has crop, flip and cutout of its own; none are added"]
     policy, normalize = feed.transform.transforms  # type: ignore[attr-defined]
     assert policy == T.Compose(RACED)

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from variegate.apps.check.duplicates import find_duplicates
 from variegate.apps.check.findings import (
-    BESIDE,
     MEASURED,
     READ,
+    SPLIT_TITLES,
     CheckResult,
     channel_statistics,
     check_replaces,
@@ -31,7 +31,7 @@ from variegate.apps.check.findings import (
 )
 from variegate.apps.check.judging import judge, thresholds_for
 from variegate.apps.check.scan import Scan
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.data.stamps import stamps_of
@@ -92,7 +92,7 @@ class Checking:
         }
         for split, one in given.items():
             self._check_apart(one, self.sources[split])
-        for beside, source in zip(BESIDE, list(self.sources.values()), strict=False):
+        for beside, source in zip(SPLIT_TITLES, list(self.sources.values()), strict=False):
             if isinstance(source, Samples) and source.unclassified is not None:
                 self.sources[beside] = source.unclassified
         self.notes = [text for one in self.sources.values() for text in one.notes()]
@@ -239,7 +239,7 @@ def _notes_on_classes(sources: dict[str, Samples]) -> list[str]:
     if not train or not test or train == test:
         return []
     others = sorted({*train} ^ {*test})
-    named = f" ({first_names(others)})" if others else ""
+    named = f" ({summarize_names(others)})" if others else ""
     return [f"the test images have other classes than the train images{named}, or the same in another order"]
 
 
@@ -250,6 +250,6 @@ def _notes_on_names(table: pa.Table) -> Iterator[str]:
         shared = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist()
         if shared:
             yield (
-                f"shared by several {split} images: {pluralize(len(shared), 'name')} ({first_names(shared)}); a list "
-                "of names excludes all images of a name"
+                f"shared by several {split} images: {pluralize(len(shared), 'name')} ({summarize_names(shared)}); a "
+                "list of names excludes all images of a name"
             )

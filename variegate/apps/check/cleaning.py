@@ -18,7 +18,7 @@ from variegate.data.base import SourceError
 from variegate.data.filtered import REASON_SEPARATOR, read_names, sample_key, sample_keys
 from variegate.data.samples import Samples
 from variegate.data.stamps import UNKNOWN, stamps_of
-from variegate.io.addresses import shown
+from variegate.io.addresses import redact_url
 from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath
 from variegate.io.location import Location
@@ -96,7 +96,7 @@ def write_list(source: Any, opened: Samples, found: Found, kinds: Sequence[str],
     counts = count_by_kind(left_out)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, PathLike)) else _describe(source)
     counted = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "nothing"
-    lines = [f"{LIST_PREFIX}{' '.join(shown(place).split())} by variegate clean: {counted}"]
+    lines = [f"{LIST_PREFIX}{' '.join(redact_url(place).split())} by variegate clean: {counted}"]
     if exclude := opened.excluded.get("exclude"):
         lines += read_names(exclude)[0]
     lines += [f"{image.file}{REASON_SEPARATOR}{image.reason()}" for image in left_out]

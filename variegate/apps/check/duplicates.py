@@ -15,7 +15,7 @@ from variegate.apps.check import near_hashes
 from variegate.apps.check.findings import KINDS_SHOWN, READ, SPLITS, DataFinding, coded
 from variegate.apps.check.fingerprint import SIGNATURE_BYTES, turned
 from variegate.apps.check.near_hashes import Rows, distances
-from variegate.apps.check.near_search import NOBODY
+from variegate.apps.check.near_search import NO_MATCH
 from variegate.arrays import BoolArray, Int64Array, UInt8Array, UInt32Array, UInt64Array
 
 UNLIKE = 0.35
@@ -175,7 +175,7 @@ class _Copies:
 
 def _pairs(first: Rows, partners: UInt32Array) -> Rows:
     """[pairs, 2] rows, the later one first."""
-    later, at = np.nonzero(partners != NOBODY)
+    later, at = np.nonzero(partners != NO_MATCH)
     return np.column_stack([first[later], first[partners[later, at]]])
 
 

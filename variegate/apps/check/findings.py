@@ -74,11 +74,11 @@ KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[nam
 METADATA_KEY = b"variegate.check"
 # Splits in words, in the order of the table's rows: images that loaders read, then images next to class folders.
 READ = ("train", "test")
-BESIDE = {
+SPLIT_TITLES = {
     "beside": "outside the class folders, not read by loaders",
     "beside_test": "outside the class folders of the test images, not read by loaders",
 }
-SPLITS = (*READ, *BESIDE)
+SPLITS = (*READ, *SPLIT_TITLES)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import torch
 from variegate.apps.check.duplicates import joined
 from variegate.apps.check.findings import DataFinding
 from variegate.arrays import Float64Array, Int64Array
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.samples import Samples
 from variegate.learn.choices import LABELS, Choice, Data, choose
 from variegate.learn.fit import Fit, FitData, fit, one_thread_each
@@ -56,15 +56,15 @@ def doubtful_labels(
     source: Samples,
     findings: Sequence[DataFinding] = (),
     seed: int = 0,
-    tell: Callable[[int, int], object] = lambda done, total: None,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
     stop: Event | None = None,
 ) -> LabelDoubts:
     """Train images in a check's table whose label is likely to be wrong.
 
     Each of three models is trained on two thirds of the images and predicts the rest; cleanlab compares the predictions
     with the labels (Northcutt et al. 2021, "Confident learning", arXiv 1911.00068). ``source``: the train images, which
-    are read again. ``findings``: duplicates among them are never on both sides. ``seed`` decides the rest. ``tell``:
-    called with epochs done and the total.
+    are read again. ``findings``: duplicates among them are never on both sides. ``seed`` decides the rest.
+    ``on_progress``: called with epochs done and the total.
 
     Raises ImportError without cleanlab, SourceError where there are no classes to compare, and KeyboardInterrupt once
     ``stop`` is set.
@@ -82,7 +82,7 @@ def doubtful_labels(
     rows = rows.take(pa.array(np.flatnonzero(found)))
     _, labels, names = _classes(rows)
     images = replace(images, labels=torch.from_numpy(labels), classes=tuple(names))
-    probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), choice, seed, tell, stop)
+    probabilities = predicted(images, folds_of(labels, _units(rows, findings), seed), choice, seed, on_progress, stop)
     filters, ranks = (importlib.import_module(f"cleanlab.{name}") for name in ("filter", "rank"))
     doubtful = np.flatnonzero(np.asarray(filters.find_label_issues(labels, probabilities, n_jobs=1), np.bool_))
     qualities = np.asarray(ranks.get_label_quality_scores(labels, probabilities), np.float64)
@@ -109,7 +109,7 @@ def _comparable(table: pa.Table, findings: Sequence[DataFinding]) -> tuple[pa.Ta
     classes, numbers, names = _classes(rows)
     small = too_small(numbers, _units(rows, findings), len(classes))
     if len(small):
-        named = first_names([names[number] for number in small.tolist()])
+        named = summarize_names([names[number] for number in small.tolist()])
         notes.append(f"labels: classes of fewer than {FOLDS} different images are not looked at ({named})")
         rows = rows.filter(pa.array(~np.isin(numbers, small)))
     if len(classes) - len(small) < 2:
@@ -172,10 +172,10 @@ def predicted(
     folds: Int64Array,
     choice: Choice,
     seed: int,
-    tell: Callable[[int, int], object],
+    on_progress: Callable[[int, int], object],
     stop: Event | None = None,
 ) -> Float64Array:
-    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``tell``: called with epochs done and the total.
+    """float64 [N, classes]: probabilities. ``folds``: int64[N]. ``on_progress``: called with epochs done and the total.
 
     The same on every machine without a GPU, whatever the number of its cores. Raises KeyboardInterrupt once ``stop``
     is set.
@@ -190,7 +190,7 @@ def predicted(
         nonlocal done
         with counting:
             done += 1
-            tell(done, choice.epochs * len(numbers))
+            on_progress(done, choice.epochs * len(numbers))
 
     def train(fold: int) -> None:
         outside = np.flatnonzero(folds == fold)

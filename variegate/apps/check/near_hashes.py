@@ -17,7 +17,7 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 
 from variegate.apps.check.fingerprint import frequencies
-from variegate.apps.check.near_search import GROUP, KEPT, KINDS, NOBODY, Given, Hashes, Index, Search
+from variegate.apps.check.near_search import GROUP, KEPT, KINDS, NO_MATCH, Hashes, Index, Search, SearchInput
 from variegate.arrays import Int64Array, UInt8Array, UInt16Array, UInt32Array, UInt64Array
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.threads import default_threads
@@ -58,7 +58,7 @@ def find_partners(
     most_unlike: float,
     turned: tuple[Hashes, UInt8Array] | None = None,
 ) -> UInt32Array:
-    """For every image, earlier similar images (by index) -> uint32 [n, KINDS, KEPT], ascending, padded with ``NOBODY``.
+    """For every image, earlier similar images (by index) -> uint32 [n, KINDS, KEPT], ascending, then ``NO_MATCH``.
     Kind 0 is the same split, 1 the other split, 2 another class.
 
     Two images are similar if their ``hashes`` uint64 [n], one possibly flipped, differ in at most ``distance`` bits (up
@@ -76,8 +76,8 @@ def find_partners(
     turned_hashes, turned_signatures = (hashes[:0], signatures[:0]) if turned is None else turned
     signatures = np.concatenate([signatures, turned_signatures])
     rows = n + len(turned_hashes)
-    partners = np.full((rows, KINDS, KEPT), NOBODY, np.uint32)
-    given = Given(signatures, np.tile(splits, 2), np.tile(labels, 2), kinds, np.zeros(rows, np.int32))
+    partners = np.full((rows, KINDS, KEPT), NO_MATCH, np.uint32)
+    given = SearchInput(signatures, np.tile(splits, 2), np.tile(labels, 2), kinds, np.zeros(rows, np.int32))
     bits = min(PART_BITS, max(4, (n // _PER_KEY).bit_length()))
 
     with ThreadPoolExecutor(default_threads()) as pool:
@@ -100,7 +100,7 @@ def find_partners(
                     # Blocks of one index write to different images; blocks of two indexes may not.
                     list(pool.map(run, range(0, n, _BLOCK)))
     for kind in range(KINDS):
-        row, place = np.nonzero(partners[n:, kind] != NOBODY)
+        row, place = np.nonzero(partners[n:, kind] != NO_MATCH)
         other = partners[n:, kind][row, place].astype(np.int64)
         later = np.maximum(row, other)
         earlier = np.minimum(row, other)
@@ -113,7 +113,7 @@ def find_partners(
 def _add_pairs(partners: UInt32Array, later: Rows, earlier: Rows) -> None:
     """Add the pairs to ``partners`` [n, KEPT] of ``find_partners``: ascending, each once, the first ``KEPT``."""
     changed = np.unique(later)
-    row, place = np.nonzero(partners[changed] != NOBODY)
+    row, place = np.nonzero(partners[changed] != NO_MATCH)
     rows = np.concatenate([changed[row], later])
     others = np.concatenate([partners[changed][row, place].astype(np.int64), earlier])
     rows, others = np.unique(np.column_stack([rows, others]), axis=0).T

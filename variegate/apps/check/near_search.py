@@ -14,7 +14,7 @@ from variegate.native.structs import HASH_SEARCH, pack_struct
 # Kinds of partners: same split, other split, other class; and the number kept of each.
 KINDS = 3
 KEPT = 6
-NOBODY = np.uint32(0xFFFFFFFF)
+NO_MATCH = np.uint32(0xFFFFFFFF)
 # Hashes that are compared at once; an index has as many behind its last one.
 GROUP = 8
 
@@ -33,7 +33,7 @@ class Index(NamedTuple):
     starts: Int32Array
 
 
-class Given(NamedTuple):
+class SearchInput(NamedTuple):
     """Data of the images: ``kinds`` bool [KINDS]: existing kinds; ``failures`` int32 [n]: failed comparisons so far."""
 
     signatures: UInt8Array
@@ -61,7 +61,7 @@ class Search:
         shift: int,
         distance: int,
         most_compared: int,
-        given: Given,
+        given: SearchInput,
         partners: Partners,
     ) -> None:
         self._held = index, queries, masks, flips, inverted, given, partners

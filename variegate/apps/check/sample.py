@@ -12,12 +12,12 @@ from variegate.apps.check.fingerprint import Fingerprint, fingerprint
 from variegate.apps.check.pixels import PixelMeasures, measure_pixels
 from variegate.arrays import UInt8Array
 from variegate.checks import as_integer
-from variegate.data.base import Item, SampleName
+from variegate.data.base import Item, SampleRef
 from variegate.data.folder import FLAT_CLASS
 from variegate.data.labels import MOST_LABEL, NO_LABEL
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
-from variegate.decode.depth import one_note
+from variegate.decode.depth import note_once
 from variegate.errors import DecodeError
 
 Image_HWC = UInt8Array
@@ -54,13 +54,13 @@ DEEP = ";16"
 _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
 
 
-def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], classes: Sequence[str]) -> Row:
+def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], classes: Sequence[str]) -> Row:
     """``key``: name in the table; ``name``: name in messages. Errors of the sample never raise: any error of a storage,
     a decoder or a user's data set becomes its ``error``."""
     facts, label, size, measures = FileFacts(), NO_LABEL, None, None
     noted: set[str] = set()  # not empty if pixels of 16 bits are scaled
     try:
-        with one_note(noted):
+        with note_once(noted):
             item = fetch()
         whole = as_integer(item.label)
         # A float, or an array for each sample, is no class.
@@ -72,7 +72,7 @@ def row_of(index: int, key: str, name: SampleName, fetch: Callable[[], Item], cl
             data = item.data if isinstance(item.data, bytes) else bytes(item.data)
             size = len(data)
             if data.startswith(NUMPY):
-                with one_note(noted):
+                with note_once(noted):
                     pixels = read_channels(data, str(name))
                 assert pixels is not None
                 measures = _measure_array(pixels, facts, bool(noted))

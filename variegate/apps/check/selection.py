@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from variegate.apps.check.findings import FINDING_KINDS, METADATA_KEY, READ, SCHEMA
 from variegate.arrays import Int64Array
-from variegate.checks import meant, refused
+from variegate.checks import did_you_mean, refused
 from variegate.data.base import SourceError
 from variegate.data.filtered import HEADER
 from variegate.errors import one_line
@@ -144,7 +144,7 @@ def parse_drop(text: str | Sequence[str]) -> tuple[str, ...]:
     for one in wanted:
         word = one.lower().replace("-", "_").replace(" ", "_")
         if word not in names:
-            accepted = f"{', '.join(FINDING_KINDS)}, or {ALL}{meant(word, (*FINDING_KINDS, ALL))}"
+            accepted = f"{', '.join(FINDING_KINDS)}, or {ALL}{did_you_mean(word, (*FINDING_KINDS, ALL))}"
             raise refused("drop", one, accepted)
         found |= names[word]
     return tuple(name for name in FINDING_KINDS if name in found)

@@ -26,7 +26,7 @@ from variegate.data.samples import Samples
 from variegate.decode.gpu import is_installed
 from variegate.events import OnEvent, Progress, ignore_event
 from variegate.executors.runners.devices import resolve
-from variegate.io.addresses import shown
+from variegate.io.addresses import redact_url
 from variegate.io.amounts import pluralize
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.loader import Loader
@@ -85,7 +85,7 @@ def doctor(
     """
     chosen = DoctorOptions(**options)
     transform = training_transform("randaugment", "224") if transform is None else transform
-    place = shown(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
+    place = redact_url(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else type(source).__name__
     with ExitStack() as stack:
         opened = open_source(source, stream=False, on_error="skip")
         session = _Session(opened, transform, chosen, stack, on_event)

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from variegate.arrays import UInt8Array
-from variegate.data.base import Item, SampleName, SourceError
+from variegate.data.base import Item, SampleRef, SourceError
 from variegate.data.samples import Samples, Store, no_labels
 from variegate.errors import DecodeError
 from variegate.io.amounts import pluralize
@@ -35,7 +35,7 @@ Fetch = Callable[[], Item]
 class HeldSample:
     """A readable sample, stored and decoded: ``pixels`` uint8 [H, W, C]."""
 
-    name: SampleName
+    name: SampleRef
     item: Item
     pixels: UInt8Array
 
@@ -61,8 +61,8 @@ class _MemoryStore(Store):
     def read(self, samples: Samples, row: int) -> Item:
         return self._items[row % len(self._items)]
 
-    def name(self, row: int) -> SampleName:
-        return SampleName("memory", str(row % len(self._items)))
+    def name(self, row: int) -> SampleRef:
+        return SampleRef("memory", str(row % len(self._items)))
 
     def digest(self, samples: Samples) -> str:
         return "in memory"
@@ -98,14 +98,14 @@ def hold_samples(source: Samples, limit: int, seconds: float, threads: int) -> H
     return held
 
 
-def _candidates(source: Samples, limit: int) -> Iterator[tuple[SampleName, Fetch]]:
+def _candidates(source: Samples, limit: int) -> Iterator[tuple[SampleRef, Fetch]]:
     number = min(limit, len(source))
     indices = Permutation(len(source), seed=0, epoch=0)(np.arange(number, dtype=np.int64))
     for index in indices.tolist():
         yield source.name(index), partial(source.read, index)
 
 
-def _load(candidate: tuple[SampleName, Fetch]) -> HeldSample | DecodeError:
+def _load(candidate: tuple[SampleRef, Fetch]) -> HeldSample | DecodeError:
     name, fetch = candidate
     try:
         item = fetch()

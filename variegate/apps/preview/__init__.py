@@ -12,7 +12,7 @@ from PIL import Image
 from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Annotations, Choice, choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
-from variegate.data.filtered import PlaceWithout
+from variegate.data.filtered import SourceWithExclusions
 from variegate.errors import DecodeError
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
@@ -59,7 +59,7 @@ class Sheet:
 
 
 def policy_sheet(
-    source: str | Path | PlaceWithout,
+    source: str | Path | SourceWithExclusions,
     policy: str,
     *,
     size: str = "none",
@@ -90,7 +90,7 @@ def policy_sheet(
 
 
 def sweep_sheet(
-    source: str | Path | PlaceWithout,
+    source: str | Path | SourceWithExclusions,
     operation: str,
     *,
     images: int = 4,

@@ -15,7 +15,7 @@ from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay
 from variegate.apps.preview.sheet import Image_HWC
 from variegate.arrays import AnyArray
 from variegate.data.base import SourceError
-from variegate.data.filtered import PlaceWithout, without
+from variegate.data.filtered import SourceWithExclusions, without
 from variegate.data.kinds import file_kind
 from variegate.data.opening import open_source
 from variegate.decode import read_image
@@ -47,8 +47,8 @@ class Naming:
     @classmethod
     def of(cls, source: Any) -> Naming:
         """The naming of a source with annotations, or a part of one."""
-        about = source.whole.about or {}
-        categories = about.get("categories", ())
+        metadata = source.whole.metadata or {}
+        categories = metadata.get("categories", ())
         bones = {label: _bones(entry) for label, entry in enumerate(categories)}
         return cls(tuple(source.classes), source.mask, bones)
 
@@ -121,11 +121,11 @@ def moved_overlays(program: Program, images: Sequence[Chosen], choice: Choice) -
     samples = [{key: value for key, value in one.items() if key in DRAWN} for one in targets]
     belonging = of_images(samples, np.array([image.img_HWC.shape for image in images]), choice.targets)
     follower = Follower(program, belonging, choice.targets, None)
-    follower.lay_objects()
+    follower.paste_objects()
     results = follower.results()
-    is_own = [{part.source for part in parts} == {n} for n, parts in enumerate(parts_of(program))]
+    is_custom = [{part.source for part in parts} == {n} for n, parts in enumerate(parts_of(program))]
     labels = [_values(one.get("labels", ())) for one in targets]
-    return [_overlay(one, choice.naming, labels[n] if is_own[n] else None) for n, one in enumerate(results)]
+    return [_overlay(one, choice.naming, labels[n] if is_custom[n] else None) for n, one in enumerate(results)]
 
 
 def _values(labels: Any) -> list[Any]:
@@ -175,7 +175,7 @@ class Choice(NamedTuple):
     read: Callable[[int], Chosen] | None = None
 
 
-def choose_images(source: str | Path | PlaceWithout, count: int, annotations: Any = None) -> Choice:
+def choose_images(source: str | Path | SourceWithExclusions, count: int, annotations: Any = None) -> Choice:
     """``count`` images spread evenly over a folder or shards, or the one image that ``source`` is.
 
     ``annotations``: see ``open_source``, or ``Annotations``; invalid objects are skipped with a note. A file that does
@@ -188,13 +188,13 @@ def choose_images(source: str | Path | PlaceWithout, count: int, annotations: An
         raise SourceError(f"{location}: is an address; accepted: a folder of images, or an image, of this machine")
     source = Path(location.address())
     if source.is_file() and file_kind(location) is None:
-        if isinstance(given, PlaceWithout):
+        if isinstance(given, SourceWithExclusions):
             raise SourceError(f"--exclude: got {given.exclude}, and {source} is one image; leave it out")
         if annotations is not None:
             raise SourceError(f"--annotations: got {annotations}, and {source} is one image; give its folder")
         return Choice([Chosen(source.name, 0, read_image(source))], [])
     opened: Any = open_source(source, annotations=annotations, on_error="skip", stream=False)
-    if isinstance(given, PlaceWithout):
+    if isinstance(given, SourceWithExclusions):
         opened = without(opened, given.exclude)
     chosen, bad = _spread(opened, count)
     if not chosen:

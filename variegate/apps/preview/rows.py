@@ -16,7 +16,7 @@ from variegate.apps.preview.overlay import TargetOverlay
 from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
-from variegate.checks import meant, refused
+from variegate.checks import did_you_mean, refused
 from variegate.errors import DecodeError
 from variegate.io.amounts import pluralize
 from variegate.loader.shuffle import partners_of
@@ -208,7 +208,7 @@ def sweep_of(name: str, steps: int) -> StrengthSweep:
     """
     found = {known.casefold(): known for known in sweepable()}.get(name.casefold())
     if found is None:
-        raise refused("sweep", name, ", ".join(sweepable()) + meant(name, sweepable()))
+        raise refused("sweep", name, ", ".join(sweepable()) + did_you_mean(name, sweepable()))
     if (useful := _typical_ranges().get(found)) is not None:
         low, high, identity, _, spread, unit = useful
         magnitudes = _spread(lambda count: spread(low, high, count).tolist(), steps, identity)

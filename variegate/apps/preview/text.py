@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from PIL import ImageDraw, ImageFont
 
 from variegate.apps.plotting import FAINT, FRAME, INK
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
@@ -33,7 +33,7 @@ def wrap(text: str, font: Font, width: int) -> list[str]:
     lines: list[str] = []
     current = ""
     # A name stays on one line with the number after it, "Rotate -9.00", where a line has room for both.
-    glued = re.sub(r" (?=-?\d)", _GLUE, speakable(" ".join(text.split()))).split(" ")
+    glued = re.sub(r" (?=-?\d)", _GLUE, redact_text(" ".join(text.split()))).split(" ")
     for word in (part for one in glued for part in (one.split(_GLUE) if font.getlength(one) > width else [one])):
         if font.getlength(f"{current} {word}".strip()) <= width:
             current = f"{current} {word}".strip()
@@ -50,7 +50,7 @@ def wrap(text: str, font: Font, width: int) -> list[str]:
 
 def wrap_name(name: str, font: Font, width: int) -> list[str]:
     """A file's name in at most two lines, broken behind separators; of a longer one the beginning and the end."""
-    name = speakable(name)
+    name = redact_text(name)
     lines = _break_name(name, font, width)
     if len(lines) <= 2:
         return lines
@@ -61,7 +61,7 @@ def wrap_name(name: str, font: Font, width: int) -> list[str]:
 
 def shorten(text: str, font: Font, width: float) -> str:
     """The beginning of ``text`` that fits, with dots at its end; "" if too little is left."""
-    text = speakable(" ".join(text.split()))
+    text = redact_text(" ".join(text.split()))
     if font.getlength(text) <= width:
         return text
     kept = _largest(0, len(text) - 1, lambda n: font.getlength(text[:n] + _ELLIPSIS) <= width)

@@ -138,7 +138,7 @@ def annotated_folder(
     paths: Sequence[str],
     objects: Objects,
     errors: AnnotationErrors,
-    about: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     options: Mapping[str, Any],
     *,
     remarks: Sequence[str] = (),
@@ -148,7 +148,7 @@ def annotated_folder(
     """Images with objects.
 
     ``paths``: of each image, relative to ``folder``, with forward slashes. ``classes`` are the classes of objects; an
-    image itself has the label -1. ``about``: JSON metadata that a data set in the same layout needs besides objects:
+    image itself has the label -1. ``metadata``: JSON metadata that a data set in the same layout needs besides objects:
     ``format``, and, by format, COCO's ``categories`` unchanged, VOC's ``split``, YOLO's ``folders`` of images and
     ``kpt_shape``. ``options``: of the layout. ``ignored``: the data set's word for objects that do not count.
     ``noted``: the number of images without objects that are in the remarks already.
@@ -160,7 +160,9 @@ def annotated_folder(
     if without:
         notes.append(f"{pluralize(without, 'image')} without objects")
     store = AnnotatedStore(options["exif"], unoutlined)
-    return samples_with_targets(folder, store, classes, paths, notes, about, has_edges=True, objects=objects, mask=mask)
+    return samples_with_targets(
+        folder, store, classes, paths, notes, metadata, has_edges=True, objects=objects, mask=mask
+    )
 
 
 def samples_with_targets(
@@ -169,7 +171,7 @@ def samples_with_targets(
     classes: Sequence[str],
     paths: Sequence[str],
     remarks: Sequence[str],
-    about: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     **more: Any,
 ) -> Samples:
     """Images of a folder, ``paths`` below it, without labels."""
@@ -186,6 +188,6 @@ def samples_with_targets(
         has_targets=True,
         has_image_labels=False,
         layout="folder",
-        layout_record=about,
+        layout_record=metadata,
         **more,
     )

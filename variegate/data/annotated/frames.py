@@ -22,7 +22,7 @@ from variegate.decode import PillowFile, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
-from variegate.io.addresses import speakable
+from variegate.io.addresses import redact_text
 
 _TURNED_SIDES = 5  # from this orientation on, rows are columns
 Size = tuple[int, int]
@@ -120,7 +120,7 @@ class TargetStore(Store):
                 f"they are taken as those of the displayed photo (the first: {image.name}). To say which, set "
                 'exif="pixels" or exif="stored"'
             )
-            warnings.warn(speakable(note), stacklevel=4)
+            warnings.warn(redact_text(note), stacklevel=4)
         size = frame.size(self.exif)
         if image.size not in (None, size):
             self._refuse(image.name, size, f"{_in_words(image.size)} by its annotations", image.size, frame)

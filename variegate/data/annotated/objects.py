@@ -12,7 +12,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
 from variegate.data.annotated.outlines import NO_OUTLINE, Area, Rings, Shape, ShapeColumns, Shapes, masks_of
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.errors import DecodeError, one_line
 from variegate.io.amounts import pluralize
 from variegate.targets.box_formats import edges_of
@@ -84,7 +84,7 @@ def skip_missing(
     and others remain."""
     if not missing:
         return []
-    line = f"{len(missing):,} of {pluralize(count, 'image')} {what}: {first_names(missing)}"
+    line = f"{len(missing):,} of {pluralize(count, 'image')} {what}: {summarize_names(missing)}"
     if on_error != "skip" or len(missing) == count:
         raise SourceError(f"{where}: {line}{advice}")
     return [f"skipped {line}"]
@@ -134,7 +134,7 @@ class Objects:
             targets["keypoints"] = self.keypoints[some] * np.array([*scale, 1.0], np.float32)
         if mask is not None and size is not None:
             masks, areas = masks_of(self.shapes, range(some.start, some.stop), size, scale)
-            is_unoutlined = self.about(image)["outline"] == NO_OUTLINE
+            is_unoutlined = self.metadata(image)["outline"] == NO_OUTLINE
             if unoutlined != "background":
                 for k in np.flatnonzero(is_unoutlined).tolist():
                     areas[k] = _area_of(targets["boxes"][k])
@@ -147,7 +147,7 @@ class Objects:
             targets["mask"] = _merge(masks, areas, values, is_unoutlined)
         return targets
 
-    def about(self, image: int) -> dict[str, AnyArray]:
+    def metadata(self, image: int) -> dict[str, AnyArray]:
         """Properties of the image's objects: ``ignored``, bool [M], and ``outline``, int64 [M], one of
         ``shapes.OUTLINES``."""
         some = range(int(self.starts[image]), int(self.starts[image + 1]))

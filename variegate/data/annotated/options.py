@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from variegate.checks import meant
+from variegate.checks import did_you_mean
 from variegate.data.annotated.values import DISPLAYED, MOST_POINTS, STORED
 from variegate.data.base import SourceError
-from variegate.errors import shown
+from variegate.errors import short_repr
 
 _TYPED = re.compile(r"\s*([a-z_]+)\s*=(.*)", re.DOTALL)
 _WORDS: dict[str, Any] = {"none": None, "true": True, "false": False, "yes": True, "no": False}
@@ -101,13 +101,13 @@ def check_options(layout: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a layout, defaults for those not given; paths as text. Raises SourceError."""
     known = OPTIONS[layout]
     if unknown := [name for name in given if name not in known and name != "format"]:
-        accepted = f"{', '.join(known)}{meant(unknown[0], known)}"
+        accepted = f"{', '.join(known)}{did_you_mean(unknown[0], known)}"
         raise SourceError(f"annotations: got the option {unknown[0]!r}; accepted: {accepted}")
     values = {}
     for name, option in known.items():
         value = given.get(name, option.default)
         if not option.fits(value):
-            raise SourceError(f"annotations: {name}: got {shown(value)}; accepted: {option.accepted}")
+            raise SourceError(f"annotations: {name}: got {short_repr(value)}; accepted: {option.accepted}")
         values[name] = os.fspath(value) if isinstance(value, os.PathLike) else value
     if values.get("unoutlined") == "ignore" and values["mask"] != "classes":
         got = f"got 'ignore' with mask={values['mask']!r}"

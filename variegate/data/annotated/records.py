@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from variegate.arrays import Float32Array
+from variegate.data.annotated.manifest_targets import DIGITS
 from variegate.data.annotated.objects import AnnotationErrors, ObjectRow, objects_from_rows
 from variegate.data.annotated.values import STORED, as_list, flag_of, numbers_of, refusal, shown_value
-from variegate.data.annotated.written import DIGITS
 from variegate.data.labels import MOST_LABEL
 from variegate.errors import DecodeError
 from variegate.targets.box_formats import from_edges
@@ -329,11 +329,11 @@ class ImageAnnotations(NamedTuple):
     mask: bytes | None
 
 
-def has_objects(about: Mapping[str, Any]) -> bool:
+def has_objects(metadata: Mapping[str, Any]) -> bool:
     """True if there are boxes or key points."""
-    if about["format"] == "members":
-        return about["objects"] is not None or about["rows"] is not None
-    return (about["record"]["boxes"] or about["record"]["keypoints"]) is not None
+    if metadata["format"] == "members":
+        return metadata["objects"] is not None or metadata["rows"] is not None
+    return (metadata["record"]["boxes"] or metadata["record"]["keypoints"]) is not None
 
 
 def named_lists(objects: Mapping[str, Any], form: RecordForm, size: tuple[int, int]) -> dict[str, list[Any]]:

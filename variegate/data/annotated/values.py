@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from variegate.data.base import cut_off
-from variegate.errors import shown
+from variegate.data.base import truncate
+from variegate.errors import short_repr
 
 # No position in a picture is beyond it, and nothing that is computed from two such numbers and a size is too large for
 # float32.
@@ -66,4 +66,4 @@ def flag_of(name: str, value: Any) -> bool:
 
 
 def shown_value(value: Any) -> str:
-    return cut_off(shown(value))
+    return truncate(short_repr(value))

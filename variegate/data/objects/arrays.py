@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import AnyArray, ImageArray, Int64Array
-from variegate.data.base import SampleName, SourceError, digest_of
+from variegate.data.base import SampleRef, SourceError, digest_of
 from variegate.data.labels import (
     Labels,
     accepted_classes,
@@ -18,7 +18,7 @@ from variegate.data.labels import (
     first_outside,
     hash_labels,
 )
-from variegate.data.objects.samples import check_beside
+from variegate.data.objects.samples import check_no_targets
 from variegate.data.samples import Samples, Store
 from variegate.decode.depth import as_read
 from variegate.program.depth import Depth
@@ -50,8 +50,8 @@ class ArrayStore(Store):
         gathered = as_read(np.asarray(self._images[rows]), "images")
         return gathered[..., None] if gathered.ndim == 3 else gathered
 
-    def name(self, row: int) -> SampleName:
-        return SampleName("images", f"item {row}")
+    def name(self, row: int) -> SampleRef:
+        return SampleRef("images", f"item {row}")
 
     def digest(self, samples: Samples) -> str:
         """Digest of the shapes, the labels, and the pixels of up to 64 images, up to 16 KiB of each: other pixels may
@@ -84,7 +84,7 @@ def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) ->
     of int labels.
 
     Nothing is copied: a memory-mapped file stays one, and items are views, not to be written to. The depth in which
-    they are read is that of ``decode.depth.one_note``.
+    they are read is that of ``decode.depth.note_once``.
 
     Raises TypeError for other kinds and dtypes, SourceError (a ValueError) for shapes, lengths and labels out of range.
     """
@@ -92,7 +92,7 @@ def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) ->
     names = check_classes(classes)
     label = None if labels is None else _check_labels(labels, len(found), names)
     if label is not None and label.ndim > 1:
-        check_beside(label[0], "labels[0]", tuple(found[0].shape[:2]))
+        check_no_targets(label[0], "labels[0]", tuple(found[0].shape[:2]))
     return Samples(
         place=str(found.shape) if isinstance(found, np.ndarray) else "a list",
         size=len(found),

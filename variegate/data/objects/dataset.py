@@ -12,9 +12,9 @@ import numpy as np
 
 from variegate.arrays import AnyArray, Int64Array
 from variegate.data.annotated.frames import frame_of
-from variegate.data.base import Item, SampleName, digest_of
+from variegate.data.base import Item, SampleRef, digest_of
 from variegate.data.labels import LABEL_NAMES, hash_labels, names_of
-from variegate.data.objects.samples import check_rest, image_of, label_beside, label_of, split_sample, targets_beside
+from variegate.data.objects.samples import check_rest, image_of, label_of, other_targets, own_label, split_sample
 from variegate.data.samples import Samples, Store
 from variegate.errors import DecodeError
 from variegate.threads import at_fork
@@ -56,7 +56,7 @@ class DatasetStore(Store):
         """The first sample decides whether images have labels of their own."""
         has_labels = False
         with suppress(Exception), self._turn:
-            has_labels = label_beside(self.dataset[0]) is not None
+            has_labels = own_label(self.dataset[0]) is not None
         return DatasetStore(self.dataset, self.is_locked, (box_format, normalized)), has_labels
 
     def digest(self, samples: Samples) -> str:
@@ -76,7 +76,7 @@ class DatasetStore(Store):
             parts.append(hash_labels(_as_labels(_stored_labels(inner), len(inner))))
         return digest_of(*parts)
 
-    def name(self, row: int) -> SampleName:
+    def name(self, row: int) -> SampleRef:
         """The file, where the data set lists its files; else the type of the data set and the index."""
         inner = self.dataset
         while _is_subset(inner):
@@ -84,8 +84,8 @@ class DatasetStore(Store):
             inner = inner.dataset
         files = _files_of(inner)
         if files is not None:
-            return SampleName(os.fspath(files[row][0]))
-        return SampleName(type(inner).__name__, f"item {row}")
+            return SampleRef(os.fspath(files[row][0]))
+        return SampleRef(type(inner).__name__, f"item {row}")
 
     def labels(self, rows: Int64Array) -> AnyArray | None:
         """Labels that the data set lists without reading an image; otherwise None."""
@@ -148,8 +148,8 @@ def item_of(sample: Any, name: str, classes: tuple[str, ...], written: tuple[str
     if written is None:
         check_rest(sample, pixels, name)
         return Item(pixels, label_of(label, name, classes))
-    targets = targets_beside(sample, frame_of(pixels, name).displayed, name, classes, *written)
-    return Item(pixels, label_of(label_beside(sample), name, classes), targets)
+    targets = other_targets(sample, frame_of(pixels, name).displayed, name, classes, *written)
+    return Item(pixels, label_of(own_label(sample), name, classes), targets)
 
 
 def _check_dataset(dataset: Any) -> int:

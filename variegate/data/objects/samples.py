@@ -76,7 +76,7 @@ def check_rest(sample: Any, image: bytes | ImageArray, name: str) -> None:
             check_entries(sample, key, name, size)
     elif isinstance(sample, (tuple, list)):
         for i, value in enumerate(sample[1:], 1):
-            check_beside(value, f"{name}[{i}]", size)
+            check_no_targets(value, f"{name}[{i}]", size)
 
 
 def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool = False) -> bytes | ImageArray:
@@ -161,7 +161,7 @@ def label_of(label: Any, name: str, classes: Sequence[str]) -> Any:
     return float(array) if array.dtype.kind == "f" else int(array)
 
 
-def targets_beside(
+def other_targets(
     sample: Any, size: Size, name: str, classes: tuple[str, ...], box_format: str, normalized: bool
 ) -> dict[str, Any]:
     """Targets: all other entries of a sample, under their own names, except the image's own label. Objects in COCO's
@@ -195,7 +195,7 @@ def targets_beside(
     return found | made.targets
 
 
-def label_beside(sample: Any) -> Any:
+def own_label(sample: Any) -> Any:
     """The image's own label; None without."""
     return (_entries(sample) or {}).get("label")
 
@@ -213,7 +213,7 @@ def _entries(sample: Any) -> dict[Any, Any] | None:
     return dict(second) if isinstance(second, Mapping) else None
 
 
-def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
+def check_no_targets(value: Any, where: str, size: Size | None, depth: int = 0) -> None:
     """Refuse entries of a sample that would have to be transformed with its image of ``size`` (height, width; None:
     unknown). Raises TypeError naming the entry (``items[3][1]['boxes']``), its content and accepted values."""
     if value is None or isinstance(value, (str, int, float, np.generic)) or depth > _DEEPEST:
@@ -225,11 +225,11 @@ def check_beside(value: Any, where: str, size: Size | None, depth: int = 0) -> N
             _check_entry(key, inner, where, size, depth)
     elif isinstance(value, (list, tuple)):
         for i, inner in enumerate(value[:_LONGEST]):
-            check_beside(inner, f"{where}[{i}]", size, depth + 1)
+            check_no_targets(inner, f"{where}[{i}]", size, depth + 1)
 
 
 def check_entries(entries: Mapping[Any, Any], image_key: Any, where: str, size: Size | None) -> None:
-    """``check_beside`` for all entries of a sample but its image; their names may tell as well."""
+    """``check_no_targets`` for all entries of a sample but its image; their names may tell as well."""
     for key, value in entries.items():
         if key != image_key:
             _check_entry(key, value, where, size, 0)
@@ -250,7 +250,7 @@ def _check_entry(key: Any, value: Any, where: str, size: Size | None, depth: int
         if isinstance(shape, tuple):
             other = f"an array {str(value.dtype).removeprefix('torch.')}{list(shape)}"
         raise TypeError(f"{place}: got {_found(value, size) or other}; accepted: {_ACCEPTED_BESIDE}")
-    check_beside(value, place, size, depth + 1)
+    check_no_targets(value, place, size, depth + 1)
 
 
 def _names_a_place(key: Any, value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO
 
-from variegate.io.durable import write_errors_name
+from variegate.io.durable import named_write_errors
 
 # A run's private files, below the root; the name begins with a dot, so that listings skip it.
 PRIVATE = ".variegate"
@@ -33,7 +33,7 @@ class Descriptor(io.RawIOBase):
 
     def write(self, data: object) -> int:
         view = memoryview(data)  # type: ignore[arg-type]
-        with write_errors_name(self._shown):
+        with named_write_errors(self._shown):
             written = os.write(self._descriptor, view)
         self.digest.update(view.cast("B")[:written])
         self.size += written
@@ -65,7 +65,7 @@ class FileWriter(AbstractContextManager["FileWriter"]):
         """Publish the complete file; it replaces an existing file of its name. Raises WriteError; it is then
         discarded."""
         try:
-            with write_errors_name(self._shown):
+            with named_write_errors(self._shown):
                 self.file.flush()
                 if self._is_synced:
                     os.fsync(self.descriptor.fileno())

@@ -13,7 +13,7 @@ from variegate.data.base import SourceError
 from variegate.data.reading import filesystem, reason_for
 from variegate.data.storage.base import TEMPORARY, FileWriter, Storage, check_relative
 from variegate.data.storage.local import LocalStorage
-from variegate.io.durable import WriteError, write_error, write_errors_name
+from variegate.io.durable import WriteError, named_write_errors, write_error
 from variegate.io.files import StrPath
 from variegate.io.location import Location
 
@@ -63,7 +63,7 @@ class RemoteStorage(Storage):
     def writer(self, relative: str) -> FileWriter:
         """Made in this machine's folder for temporary files (TMPDIR), which needs room for it."""
         check_relative(relative)
-        with write_errors_name(tempfile.gettempdir()):
+        with named_write_errors(tempfile.gettempdir()):
             descriptor, local = tempfile.mkstemp(prefix="variegate-")
 
         def upload(local: str) -> None:
@@ -113,7 +113,7 @@ class RemoteStorage(Storage):
             fs.rm(path, recursive=True)
 
     def _at(self, relative: str) -> tuple[Any, str]:
-        # Joined to the path, not to the address: there, ? and # may mean something else.
+        # JoinedTargets to the path, not to the address: there, ? and # may mean something else.
         fs, inner = filesystem(self._location)
         return fs, f"{inner.rstrip('/')}/{relative}" if relative else inner
 

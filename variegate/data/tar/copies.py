@@ -21,7 +21,7 @@ from variegate.errors import DecodeError
 from variegate.io.durable import write_all
 from variegate.io.files import StrPath, open_regular
 from variegate.io.location import Location, cache_folder
-from variegate.io.lock import FileLock, one_at_a_time
+from variegate.io.lock import FileLock, exclusive_lock
 
 GZIP = b"\x1f\x8b"
 _CHUNK = 4 << 20
@@ -104,7 +104,7 @@ class ShardCopies:
                 if version.size not in (-1, stream.count):
                     raise DecodeError(stream.name, f"{stream.count:,} bytes arrived; its size is {version.size:,}")
             # A file whose name changes while others add up the sizes would be missed, or counted twice.
-            with one_at_a_time(self.folder / _LOCK):
+            with exclusive_lock(self.folder / _LOCK):
                 os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ class ShardCopies:
     def _reserve(self, shard: Location, partial: Path, size: int) -> None:
         """Let a file of the folder grow to ``size`` bytes, and remove others to make room. Raises SourceError."""
         while True:
-            with one_at_a_time(self.folder / _LOCK):
+            with exclusive_lock(self.folder / _LOCK):
                 others = [status for status in _statuses(self.folder) if status[2] != partial]
                 used = sum(size for _, size, _ in others)
                 limit = self.limit or (used + shutil.disk_usage(self.folder).free) // 2

@@ -15,7 +15,7 @@ from enum import IntEnum
 from io import BufferedReader, BytesIO, FileIO
 from typing import NamedTuple, cast
 
-from variegate.data.base import cut_off, first_names
+from variegate.data.base import summarize_names, truncate
 from variegate.data.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
 from variegate.errors import DecodeError, one_line
 from variegate.io.amounts import format_limit, pluralize
@@ -278,7 +278,7 @@ def parse_json(content: bytes, extension: str) -> Label:
         return _number(found, extension, _ACCEPTED_JSON)
     if isinstance(found, str) and found:
         return Label(LabelKind.NAME, text=found, extension=extension)
-    return Label(LabelKind.BAD, text=f"{key} is {cut_off(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
+    return Label(LabelKind.BAD, text=f"{key} is {truncate(json.dumps(found))}; {_ACCEPTED_JSON}", extension=extension)
 
 
 def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelled: bool) -> tuple[int, str]:
@@ -294,7 +294,7 @@ def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelle
         if label.text in numbers:
             return numbers[label.text], ""
         known = f"none of the classes ({', '.join(list(numbers)[:5])}, ...)" if numbers else "no number"
-        problem = f"{cut_off(repr(label.text))} is {known}; {_ACCEPTED}"
+        problem = f"{truncate(repr(label.text))} is {known}; {_ACCEPTED}"
     elif label.kind == LabelKind.NONE:
         wanted = "no label: the first sample has one, so each needs a .cls member, or a .json one with a label"
         return -1, wanted if is_labelled else ""
@@ -303,7 +303,7 @@ def resolve_label(label: Label, key: str, numbers: Mapping[str, int], is_labelle
 
 def _number(number: int, extension: str, accepted: str) -> Label:
     if not -_INT64 <= number < _INT64:
-        return Label(LabelKind.BAD, text=f"{cut_off(str(number))} is too large; {accepted}", extension=extension)
+        return Label(LabelKind.BAD, text=f"{truncate(str(number))} is too large; {accepted}", extension=extension)
     return Label(LabelKind.NUMBER, number, extension=extension)
 
 
@@ -361,7 +361,7 @@ def notes_of_walks(shards: Iterable[tuple[str, ShardCounts, ShardFailure | None]
         if failure
     ]
     if unmarked := [shard for shard, seen, failure in walks if not (seen.has_end_mark or failure)]:
-        lines.append(f"no mark of the end, perhaps cut off between two members: {first_names(unmarked)}")
+        lines.append(f"no mark of the end, perhaps cut off between two members: {summarize_names(unmarked)}")
     if count := sum(seen.many_images for _, seen, _ in walks):
         first = next(f"{shard}: {seen.first_many_images}" for shard, seen, _ in walks if seen.many_images)
         lines.append(

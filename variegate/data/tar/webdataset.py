@@ -24,7 +24,7 @@ from variegate.data.annotated.folders import text_of
 from variegate.data.annotated.frames import Size, StoredImage, TargetStore
 from variegate.data.annotated.objects import AnnotationErrors, split_key
 from variegate.data.annotated.options import check_options
-from variegate.data.base import SourceError, StoredFile, check_on_error, digest_of, first_names
+from variegate.data.base import SourceError, StoredFile, check_on_error, digest_of, summarize_names
 from variegate.data.kinds import is_image_name
 from variegate.data.labels import check_classes, class_names_beside
 from variegate.data.reading import FileVersion, read_range
@@ -163,7 +163,7 @@ class _Rules(NamedTuple):
         if first is None:
             pairs = zip(shards, indexes, strict=True)
             reasons = [f"{shard}: {index.failure.reason}" for shard, index in pairs if index.failure]
-            raise SourceError(f"no complete sample in {pluralize(len(shards), 'shard')}: {first_names(reasons, 3)}")
+            raise SourceError(f"no complete sample in {pluralize(len(shards), 'shard')}: {summarize_names(reasons, 3)}")
         numbered = enumerate(zip(shards, indexes, strict=True))
         parts = [self.samples(*one, first.is_labelled, number) for number, one in numbered]
         not_kept = [str(shard) for shard, (_, is_kept) in zip(shards, found, strict=True) if not is_kept]
@@ -197,7 +197,7 @@ def _notes_of(samples: Samples, indexes: Sequence[ShardIndex], not_kept: Sequenc
         first = f"{samples.row_name(wrong[0])}: {samples.broken[wrong[0]]}"
         lines.append(f"invalid labels: {pluralize(len(wrong), 'sample')}; {first}")
     if not_kept:
-        lines.append(f"the index could not be written, and is made at every start: {first_names(not_kept)}")
+        lines.append(f"the index could not be written, and is made at every start: {summarize_names(not_kept)}")
     return lines
 
 
@@ -418,13 +418,13 @@ class WebDatasetShard(Shard):
     """
 
     def _add(self, record: Record, label: Any) -> None:
-        about: dict[str, Any] = {"id": record.id, "copy": record.copy}
+        metadata: dict[str, Any] = {"id": record.id, "copy": record.copy}
         if record.copy is None:
-            about = {"key": record.key, "id": record.id, "label": label}
-        about |= {"source": record.source, "class": record.class_name}
+            metadata = {"key": record.key, "id": record.id, "label": label}
+        metadata |= {"source": record.source, "class": record.class_name}
         self._member(record.member, record.data)
         self._member(f"{record.key}.cls", str(label).encode())
-        self._member(f"{record.key}.json", json.dumps(about).encode())
+        self._member(f"{record.key}.json", json.dumps(metadata).encode())
 
     def _finish(self) -> None:
         self._writer.file.write(_END)
@@ -449,40 +449,40 @@ def tar_header(name: str, size: int) -> bytes:
 _NO_PNG = (".tif", ".tiff", ".bmp", ".gif", ".jpg", ".jpeg", ".webp")
 
 
-def check_written(about: Mapping[str, Any], image_format: str) -> None:
+def check_written(metadata: Mapping[str, Any], image_format: str) -> None:
     """Raises SourceError for what shards of this source cannot hold."""
-    is_tar = about["format"] == "members"
-    if is_tar and about["mask"] is not None and mask_member(about) == image_format:
+    is_tar = metadata["format"] == "members"
+    if is_tar and metadata["mask"] is not None and mask_member(metadata) == image_format:
         accepted = "jpg, webp"
         raise SourceError(f"format: got {image_format!r}, as the members of masks end; accepted here: {accepted}")
-    types = {} if is_tar else about["record"]["per_box"]
+    types = {} if is_tar else metadata["record"]["per_box"]
     if odd := next((name for name, kind in types.items() if kind is None or "<" in kind), None):
         raise SourceError(f"per_box: column {odd!r} is {types[odd]}; accepted, to be written: numbers, bool, string")
 
 
-def mask_member(about: Mapping[str, Any]) -> str:
+def mask_member(metadata: Mapping[str, Any]) -> str:
     """The extension of masks, which are written as PNG."""
-    stem, last = os.path.splitext(f".{about['mask']}" if "." not in about["mask"] else about["mask"])
+    stem, last = os.path.splitext(f".{metadata['mask']}" if "." not in metadata["mask"] else metadata["mask"])
     if not last:
         stem, last = "", stem
-    return f"{stem}.png".removeprefix(".") if last in _NO_PNG else str(about["mask"])
+    return f"{stem}.png".removeprefix(".") if last in _NO_PNG else str(metadata["mask"])
 
 
 class AnnotatedTarShard(WebDatasetShard):
     """For each record: an image, its objects in JSON or in YOLO's rows, its mask, and in ``.json`` the sample's id and
     name and the copy."""
 
-    def __init__(self, storage: Storage, name: str, labels: Labels, about: Mapping[str, Any]) -> None:
+    def __init__(self, storage: Storage, name: str, labels: Labels, metadata: Mapping[str, Any]) -> None:
         super().__init__(storage, name, labels)
-        self._about = about
-        self._form = records.RecordForm(**about["record"])
+        self._metadata = metadata
+        self._form = records.RecordForm(**metadata["record"])
 
     def _add(self, record: Record, label: Any) -> None:
-        about = self._about
+        metadata = self._metadata
         beside = record.beside
         texts: dict[str, Any] = {"json": {"id": record.id, "copy": record.copy, "source": record.source}}
         self._member(record.member, record.data)
-        if (name := about["objects"]) is not None:
+        if (name := metadata["objects"]) is not None:
             # Include the member's error, if there is room.
             lists = records.named_lists(beside.objects or {}, self._form, beside.size)
             found: Any = records.as_objects(lists) if self._form.is_list else lists
@@ -491,9 +491,9 @@ class AnnotatedTarShard(WebDatasetShard):
             texts[name] = found if isinstance(found, list) else texts.get(name, {}) | found
         for name, text in texts.items():
             self._member(f"{record.key}.{name}", json.dumps(text).encode())
-        if (name := about["rows"]) is not None:
+        if (name := metadata["rows"]) is not None:
             row = {"height": beside.size[0], "width": beside.size[1]}
-            lines = yolo_rows(row, beside.objects, about["points"][1] if about["points"] else 0)
+            lines = yolo_rows(row, beside.objects, metadata["points"][1] if metadata["points"] else 0)
             self._member(f"{record.key}.{name}", lines.encode())
-        if about["mask"] is not None:
-            self._member(f"{record.key}.{mask_member(about)}", beside.mask)
+        if metadata["mask"] is not None:
+            self._member(f"{record.key}.{mask_member(metadata)}", beside.mask)

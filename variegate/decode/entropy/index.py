@@ -20,10 +20,10 @@ from variegate.arrays import UInt8Array, UInt64Array
 from variegate.decode.entropy.cut import REASONS, Cut, cut_out, key_of_file, pack_file
 from variegate.decode.header import JpegHeader, apply_orientation, shown_box, stored_box
 from variegate.decode.image import decode_plain
-from variegate.io.durable import write_atomically, write_errors_name
+from variegate.io.durable import named_write_errors, write_atomically
 from variegate.io.files import StrPath
 from variegate.io.location import cache_folder
-from variegate.io.lock import one_at_a_time
+from variegate.io.lock import exclusive_lock
 from variegate.threads import at_fork
 
 SUFFIX = ".vgjpeg"
@@ -193,7 +193,7 @@ NONE = _read_only(np.zeros(0, np.uint64), np.zeros(1, np.uint64), np.zeros(0, np
 
 def add_to(path: Path, known: Known) -> None:
     """Merge these entries with those already in the file, which other processes may have written. Raises WriteError."""
-    with write_errors_name(str(path)), one_at_a_time(path.with_name(f".{path.name}.lock")):
+    with named_write_errors(str(path)), exclusive_lock(path.with_name(f".{path.name}.lock")):
         try:
             kept = load(path) if path.exists() else NONE
         except DamagedIndexError:

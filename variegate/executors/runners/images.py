@@ -13,7 +13,7 @@ import torch.utils.dlpack
 
 from variegate.arrays import AnyArray, ImageArray, Int32Array
 from variegate.decode import pixels_of_pil
-from variegate.decode.depth import one_note
+from variegate.decode.depth import note_once
 from variegate.executors.batches import depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
 from variegate.program.depth import ACCEPTED, Depth, depth_of, in_native_order
@@ -55,7 +55,7 @@ def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
         raise TypeError(
             f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
         )
-    with one_note(set()):
+    with note_once(set()):
         return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from variegate.errors import PolicyError, shortened, shown
+from variegate.errors import PolicyError, short_repr, truncate_middle
 from variegate.ops.arguments import ArgumentError
 from variegate.ops.base import Transform
 
@@ -89,7 +89,7 @@ class ReportBuilder:
 
 
 def _instead(path: str, error: ConversionError) -> tuple[str, str]:
-    got = "" if error.where == path else f"; got {shortened(shown(error.got), _MAX_VALUE_LENGTH)}"
+    got = "" if error.where == path else f"; got {truncate_middle(short_repr(error.got), _MAX_VALUE_LENGTH)}"
     return error.where, error.accepted + got
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from variegate.checks import meant
+from variegate.checks import did_you_mean
 from variegate.errors import PolicyError
 from variegate.interop.convert import drawn
 from variegate.interop.convert.report import Node, ReportBuilder, plain
@@ -122,7 +122,7 @@ def from_timm(input_size: Any = 224, is_training: bool = False, **arguments: Any
     known = [field.name for field in dataclasses.fields(TimmArguments)]
     for name, value in arguments.items():
         if name not in known:
-            accepted = f"arguments of timm's create_transform: {', '.join(known)}{meant(name, known)}"
+            accepted = f"arguments of timm's create_transform: {', '.join(known)}{did_you_mean(name, known)}"
             node.refuse(name, value, accepted)
     values = {name: plain(value) for name, value in arguments.items()}
     values |= {"input_size": plain(input_size), "is_training": is_training}

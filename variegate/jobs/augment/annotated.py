@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from variegate.augmenter.samples import follow
+from variegate.data.annotated.manifest_targets import Content, objects_of, record_of
 from variegate.data.annotated.options import split_typed
 from variegate.data.annotated.records import RecordForm, has_objects
-from variegate.data.annotated.written import Content, objects_of, record_of
 from variegate.data.base import SourceError
 from variegate.data.coco import coco_files
 from variegate.data.samples import Samples
@@ -70,7 +70,7 @@ class AnnotatedPlan(Plan):
             raise ValueError(f"targets: got {self.targets}; accepted: {', '.join(TARGET_OPTIONS)}, and no others")
         folder = "" if self.source.folder is None else self.source.folder.address()
         if self.is_sharded:
-            check_written(self.about, self.format)
+            check_written(self.metadata, self.format)
         object.__setattr__(self, "source", with_outlines(self.source))
         object.__setattr__(self, "annotations", _from_folder(self.annotations, folder))
         for path in [] if self.is_sharded else map(self.sample_name, range(len(self.source))):
@@ -85,47 +85,47 @@ class AnnotatedPlan(Plan):
         return AnnotatedJob
 
     @property
-    def about(self) -> Mapping[str, Any]:
-        about = self.source.whole.about
-        assert about is not None  # of every source with a layout
-        return about
+    def metadata(self) -> Mapping[str, Any]:
+        metadata = self.source.whole.metadata
+        assert metadata is not None  # of every source with a layout
+        return metadata
 
     @property
     def has_masks(self) -> bool:
         """Every output has a mask, in a file or member of its own."""
-        return self.about["format"] == "masks" or self.about.get("mask") is not None
+        return self.metadata["format"] == "masks" or self.metadata.get("mask") is not None
 
     @property
     def has_objects(self) -> bool:
         """Every output has boxes or key points, possibly none."""
-        return has_objects(self.about) if self.is_sharded else not self.has_masks
+        return has_objects(self.metadata) if self.is_sharded else not self.has_masks
 
     @property
     def per_box(self) -> tuple[str, ...]:
-        return tuple(RecordForm(**self.about["record"]).per_box) if self.is_sharded else _PER_BOX
+        return tuple(RecordForm(**self.metadata["record"]).per_box) if self.is_sharded else _PER_BOX
 
     @property
     def _has_boxes(self) -> bool:
         if not self.is_sharded or not self.has_objects:
             return self.has_objects
-        return self.about.get("rows") is not None or RecordForm(**self.about["record"]).boxes is not None
+        return self.metadata.get("rows") is not None or RecordForm(**self.metadata["record"]).boxes is not None
 
     def about_objects(self, index: int) -> dict[str, Any]:
-        """``Objects.about`` of a sample."""
+        """``Objects.metadata`` of a sample."""
         source = self.source
-        return {} if source.objects is None else dict(source.objects.about(source.row(index)))
+        return {} if source.objects is None else dict(source.objects.metadata(source.row(index)))
 
     def _file(self, index: int, label: Any, copy: int) -> str:
         stem = self.names.stem(index, label)
         if self.has_masks:
-            stem = stem.removeprefix(f"{self.about['images']}/")
-        prefix = "images/" if self.about["format"] in ("coco", "masks") else ""
+            stem = stem.removeprefix(f"{self.metadata['images']}/")
+        prefix = "images/" if self.metadata["format"] in ("coco", "masks") else ""
         return output_path(f"{prefix}{stem}", copy, self.format)
 
     def settings(self, executor: str) -> dict[str, Any]:
         targets = {name: getattr(self.targets, name) for name in TARGET_OPTIONS}
-        about = {"annotations": self.annotations, ANNOTATED: dict(self.about), "targets": targets}
-        return super().settings(executor) | about
+        metadata = {"annotations": self.annotations, ANNOTATED: dict(self.metadata), "targets": targets}
+        return super().settings(executor) | metadata
 
     def last_files(self, storage: Storage, labels: Labels, rows: Rows) -> Iterator[tuple[str, Content]]:
         yield from super().last_files(storage, labels, rows)
@@ -133,8 +133,8 @@ class AnnotatedPlan(Plan):
         def numbered() -> Iterator[tuple[int, Row]]:
             return ((number, row) for number, row in enumerate(rows(), 1) if row["status"] == "written")
 
-        if write := _FILES_OF_RUN.get(self.about["format"]):
-            yield from write(self.about, self.source.classes, numbered)
+        if write := _FILES_OF_RUN.get(self.metadata["format"]):
+            yield from write(self.metadata, self.source.classes, numbered)
 
 
 def plan_for(
@@ -226,13 +226,13 @@ class AnnotatedJob(ExpansionJob):
         if plan.is_sharded and plan.has_objects:
             row["targets"] = _json(objects_of(targets, plan.per_box))
         elif plan.has_objects:
-            row["targets"] = _json(record_of(targets, image.shape[2], plan.about["format"] == "yolo"))
+            row["targets"] = _json(record_of(targets, image.shape[2], plan.metadata["format"] == "yolo"))
         if plan.has_masks:
             beside = encode_mask(np.asarray(targets["mask"]))
             if not plan.is_sharded:
                 row["mask_file"] = f"masks/{os.path.splitext(row['file'])[0].removeprefix('images/')}.png"
             row |= digest_columns(beside, "mask_")
-        if make_file := _FILE_OF_OUTPUT.get(plan.about["format"]):
-            row["annotation_file"], beside = make_file(plan.about, plan.source.classes, row)
+        if make_file := _FILE_OF_OUTPUT.get(plan.metadata["format"]):
+            row["annotation_file"], beside = make_file(plan.metadata, plan.source.classes, row)
             row |= digest_columns(beside, "annotation_")
         return CopyOutput(row, data, beside)

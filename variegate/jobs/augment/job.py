@@ -19,9 +19,9 @@ from variegate.data.shards import Labels
 from variegate.data.stamps import Stamps
 from variegate.data.storage import Storage
 from variegate.decode import check_side, checked_header, read_image
-from variegate.decode.depth import one_note
+from variegate.decode.depth import note_once
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
-from variegate.errors import DecodeError, each_alone
+from variegate.errors import DecodeError, try_each
 from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.jobs.augment.plan import Plan
 from variegate.jobs.augment.same_source import check_read
@@ -30,7 +30,7 @@ from variegate.jobs.output.files import encode_image
 from variegate.program.describe import operations_of
 from variegate.program.program import Program
 from variegate.threads import Lookahead, Threads
-from variegate.workers.protocol import FatalError, Job, Result, is_devices_fault
+from variegate.workers.protocol import FatalError, Job, Result, is_device_error
 
 # Decoded pixels that are augmented together, at most.
 _GROUP_BYTES = 64 << 20
@@ -232,11 +232,11 @@ class ExpansionJob(Job):
     def _try_to_decode(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
-            with one_note(self._spec.noted):
+            with note_once(self._spec.noted):
                 data, label = item = source.read(index)
             if self._spec.stamps is not None:
                 check_read(self._spec.stamps, source, index, len(data))
-            with one_note(self._spec.noted):
+            with note_once(self._spec.noted):
                 image, file = self._open(data, str(source.name(index)))
             if isinstance(image, np.ndarray):
                 check_side(str(source.name(index)), *image.shape[:2])
@@ -278,12 +278,12 @@ class ExpansionJob(Job):
         try:
             result = self._augment(group, copy)
         except Exception as error:
-            if is_devices_fault(error):
+            if is_device_error(error):
                 raise
         else:
             self._encode_copy(group, copy, *result)
             return
-        alone = each_alone(group, lambda one: self._augment([one], copy), lambda error: not is_devices_fault(error))
+        alone = try_each(group, lambda one: self._augment([one], copy), lambda error: not is_device_error(error))
         for one, made in alone:
             if isinstance(made, Exception):
                 kind = "" if isinstance(made, ValueError) else f"{type(made).__name__}: "

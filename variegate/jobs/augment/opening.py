@@ -11,18 +11,18 @@ from variegate.jobs.arguments import absolute_place, build_transform, open_by_in
 from variegate.jobs.augment.annotated import plan_for
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
-from variegate.jobs.output.run_folder import check_apart
+from variegate.jobs.output.run_folder import check_not_nested
 from variegate.options.datasets import ExpansionOptions
 from variegate.options.shared import DeviceOptions
 
 
-def expansion_of(source: Any, destination: StrPath, options: ExpansionOptions) -> Expansion:
+def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions) -> Expansion:
     """Open the source and check all options; nothing is written yet. Raises ValueError (SourceError)."""
     transform = build_transform(options.policy, parse_size(options.size))
     opened = open_by_index(source, options.on_error, options.annotations)
     is_place = isinstance(source, (str, PathLike))
     if is_place:
-        check_apart(os.fspath(source), destination)
+        check_not_nested(os.fspath(source), destination)
     plan = plan_for(
         opened,
         transform,

@@ -13,14 +13,14 @@ from variegate.arrays import Int64Array
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import PIXEL_VERSION
-from variegate.data.annotated.written import Content
+from variegate.data.annotated.manifest_targets import Content
 from variegate.data.base import SourceError
 from variegate.data.folder import FLAT_CLASS
 from variegate.data.labels import CLASS_NAMES, class_names_bytes
 from variegate.data.samples import Samples
 from variegate.data.shards import Labels, Layout, PackFormat
 from variegate.data.storage import Storage
-from variegate.io.addresses import shown
+from variegate.io.addresses import redact_url
 from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, output_path
 from variegate.jobs.output.parts import Rows
@@ -73,7 +73,7 @@ class Plan:
         return None
 
     @property
-    def about(self) -> Mapping[str, Any] | None:
+    def metadata(self) -> Mapping[str, Any] | None:
         """Requirements of a data set with boxes, masks or key points."""
         return None
 
@@ -116,7 +116,7 @@ class Plan:
     def num_parts(self) -> int:
         return -(-self.num_items // self.items_per_part)
 
-    def part_of(self, index: int, copy: int) -> int:
+    def project(self, index: int, copy: int) -> int:
         return self.item_of(index, copy) // self.items_per_part
 
     def items_of(self, part: int) -> range:
@@ -168,7 +168,7 @@ class Plan:
         classes = self.source.classes
         is_class = isinstance(label, int) and 0 <= label < len(classes)
         return {
-            **self._about(index, id, copy),
+            **self._metadata(index, id, copy),
             "file": None if self.is_sharded else self._file(index, label, copy),
             "status": "written",
             "reason": None,
@@ -183,9 +183,9 @@ class Plan:
         """The manifest's rows of an item that could not be made."""
         index = self.sample_of(item)
         for copy in self.copies_of(item):
-            yield {**self._about(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
+            yield {**self._metadata(index, self.sample_id(index), copy), "status": "quarantined", "reason": reason}
 
-    def _about(self, index: int, id: int, copy: int) -> dict[str, Any]:
+    def _metadata(self, index: int, id: int, copy: int) -> dict[str, Any]:
         blank = dict.fromkeys(("file", "member", "status", "reason"))
         return {**blank, "source": self.sample_name(index), "index": index, "id": id, "copy": copy}
 
@@ -222,7 +222,7 @@ class Plan:
 def source_settings(source: Samples, place: str) -> dict[str, Any]:
     """The settings that every run has of its source. ``place``: the source, unchanged."""
     return {
-        "source": shown(place),
+        "source": redact_url(place),
         "samples": len(source),
         "fingerprint": source.fingerprint,
         "classes": list(source.classes),

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
-from variegate.data.filtered import place_without
+from variegate.data.filtered import exclude_on_open
 from variegate.errors import DecodeError
-from variegate.io.addresses import is_url, shown
+from variegate.io.addresses import is_url, redact_url
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
@@ -75,7 +75,7 @@ def _replayed(listed: Manifest, row: int, wanted: dict[str, Any], source: Any, e
 
         device = "cuda:0" if torch.cuda.is_available() else "cpu"
     made, data, beside = ExpansionSpec(plan, None).cold_job(device, 1).make(wanted["index"], wanted["copy"])
-    names = ["sha256"] if plan.about is None else ["sha256", "mask_sha256", "targets"]
+    names = ["sha256"] if plan.metadata is None else ["sha256", "mask_sha256", "targets"]
     mask = beside if made.get("mask_sha256") else None
     is_same = all(made[name] == wanted[name] for name in names)
     return Replayed(wanted, data, is_same, mask, made.get("targets"))
@@ -93,7 +93,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         raise SourceError(
             f"{manifest.place}: names an address as annotations; accepted: those of files of this machine"
         )
-    opened = place_without(os.fspath(place), exclude) if isinstance(place, (str, PathLike)) else place
+    opened = exclude_on_open(os.fspath(place), exclude) if isinstance(place, (str, PathLike)) else place
     # Invalid objects were skipped, or there were none.
     opened = open_by_index(opened, "skip" if is_annotated else "raise", annotations)
     if is_annotated:
@@ -119,4 +119,4 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
 
 
 def _shown(place: Any) -> Any:
-    return shown(os.fspath(place)) if isinstance(place, (str, PathLike)) else place
+    return redact_url(os.fspath(place)) if isinstance(place, (str, PathLike)) else place

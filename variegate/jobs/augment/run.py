@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import ClassVar
 
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.packed import index_beside
 from variegate.data.stamps import stamps_of
 from variegate.data.storage import open_storage
@@ -29,7 +29,7 @@ from variegate.jobs.augment.writing import PartReport, labels_of
 from variegate.jobs.engine import Engine
 from variegate.jobs.options import OnError
 from variegate.jobs.output.parts import FinishedPart, Parts
-from variegate.jobs.output.run_folder import RunFolder, check_apart
+from variegate.jobs.output.run_folder import RunFolder, check_not_nested
 from variegate.jobs.output.run_record import write_source
 from variegate.workers.run import Finished, FinishedItems
 from variegate.workers.scheduler import DeviceSnapshot, Snapshot
@@ -130,7 +130,7 @@ class Expansion:
         location = Location.parse(self.destination, chain=True)
         workers = self.engine.workers
         if source.folder is not None:
-            check_apart(source.folder, self.destination)
+            check_not_nested(source.folder, self.destination)
         # Workers would write files to a memory that is theirs alone, and ends with them.
         if location.protocols[:1] == ("memory",) and workers != "thread":
             raise SourceError(
@@ -149,10 +149,10 @@ class Expansion:
                 f"writing {pluralize(report.repaired, 'output')} of an earlier run again: {why}", stacklevel=4
             )
         if parts.lost_files:
-            warnings.warn(f"written again: {first_names(parts.lost_files)}", stacklevel=4)
+            warnings.warn(f"written again: {summarize_names(parts.lost_files)}", stacklevel=4)
 
     def _index_file(self) -> str | None:
-        if self.index is None or self.plan.copies > 1 or self.plan.about is not None:
+        if self.index is None or self.plan.copies > 1 or self.plan.metadata is not None:
             return None  # one decode serves all copies, whose crops together are nearly all of the picture
         path = Path(self.index)
         if self.index == "auto":

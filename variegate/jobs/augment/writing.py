@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from variegate.data.annotated.manifest_targets import targets_in
 from variegate.data.annotated.records import ImageAnnotations
-from variegate.data.annotated.written import targets_in
 from variegate.data.shards import Labels, Record, describe_labels, open_shard
 from variegate.data.storage import Storage
 from variegate.jobs.output.parts import Row, write_record
@@ -103,7 +103,7 @@ class ShardWriter(PartWriter):
 
     def __init__(self, plan: Plan, storage: Storage, part: int, labels: Labels) -> None:
         super().__init__(plan, storage, part)
-        self.shard = open_shard(storage, plan.layout, part, labels, plan.about)
+        self.shard = open_shard(storage, plan.layout, part, labels, plan.metadata)
 
     def __exit__(self, *_: object) -> None:
         self.shard.discard()
@@ -121,11 +121,11 @@ class ShardWriter(PartWriter):
 
     def _record(self, output: CopyOutput, label: Any) -> Record:
         row, data, extra = output
-        if self.plan.about is not None:
+        if self.plan.metadata is not None:
             objects = None if row["targets"] is None else targets_in(row)
             extra = ImageAnnotations((row["height"], row["width"]), objects, extra)
-        about = row["class"], row["source"], row["id"]
-        return Record(row["index"], row["copy"], data, self.plan.format, label, *about, beside=extra)
+        metadata = row["class"], row["source"], row["id"]
+        return Record(row["index"], row["copy"], data, self.plan.format, label, *metadata, beside=extra)
 
 
 def labels_of(plan: Plan) -> Labels:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "manifest.parquet"
 CHECKSUM_NAME = "manifest.sha256"
-# The setting of runs on data sets with boxes, masks or key points: ``AnnotatedPlan.about``.
+# The setting of runs on data sets with boxes, masks or key points: ``AnnotatedPlan.metadata``.
 ANNOTATED = "annotated"
 FORMAT = 2
 _ROWS_A_GROUP = 8192

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from variegate.data.base import SourceError
-from variegate.data.stamps import printable
+from variegate.data.stamps import escape_undecodable
 from variegate.data.storage import PRIVATE, Storage
 from variegate.jobs.output.manifest import MANIFEST_NAME, Manifest, files_of, is_row, read_manifest
 from variegate.threads import in_order
@@ -40,7 +40,7 @@ class PartPlan(Protocol):
     @property
     def num_parts(self) -> int: ...
 
-    def part_of(self, index: int, copy: int) -> int: ...
+    def project(self, index: int, copy: int) -> int: ...
 
     def outputs_of(self, part: int) -> list[tuple[int, int]]:
         """(index, copy) of each row."""
@@ -100,7 +100,7 @@ class Parts:
         size_of = size_lookup(storage)
         for part, rows, is_recorded in self._candidates():
             written = [row for row in rows if row.get("status") == "written"]
-            if all(size_of(printable(file.name)) == file.size for row in written for file in files_of(row)):
+            if all(size_of(escape_undecodable(file.name)) == file.size for row in written for file in files_of(row)):
                 self.finished.setdefault(part, FinishedPart(len(written), len(rows) - len(written), is_recorded))
             else:
                 lost[part] = len(written)
@@ -149,7 +149,7 @@ class Parts:
         index, copy = row["index"], row["copy"]
         if index is None or copy is None or index < 0 or copy < 0:
             return -1
-        part = self._plan.part_of(index, copy)
+        part = self._plan.project(index, copy)
         return part if part < self._plan.num_parts else -1
 
     def _is_of(self, part: int, rows: Sequence[Row]) -> bool:
@@ -173,7 +173,7 @@ def size_lookup(storage: Storage) -> Callable[[str], int | None]:
     @lru_cache(_FOLDERS_CACHED)
     def list_folder(folder: str) -> dict[str, int]:
         try:
-            return {printable(name): size for name, size in storage.sizes(real_name(storage, folder)).items()}
+            return {escape_undecodable(name): size for name, size in storage.sizes(real_name(storage, folder)).items()}
         except ValueError:  # such as "..", which no run has written to
             return {}
 
@@ -190,6 +190,6 @@ def real_name(storage: Storage, name: str) -> str:
         return name
     found = ""
     for part in name.split("/"):
-        here = {printable(entry.rstrip("/")): entry.rstrip("/") for entry in storage.list(found)}
+        here = {escape_undecodable(entry.rstrip("/")): entry.rstrip("/") for entry in storage.list(found)}
         found = f"{found}/{here.get(part, part)}" if found else here.get(part, part)
     return found

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from variegate.checks import check_pixel_version
-from variegate.data.annotated.written import Content
+from variegate.data.annotated.manifest_targets import Content
 from variegate.data.base import SourceError
 from variegate.data.storage import PRIVATE, TEMPORARY, Storage, WriteError, open_storage
-from variegate.io.durable import write_errors_name
+from variegate.io.durable import named_write_errors
 from variegate.io.files import StrPath
 from variegate.io.location import Location, LocationLike
 from variegate.io.lock import FileLock
@@ -116,7 +116,7 @@ class RunFolder(AbstractContextManager["RunFolder"]):
 
     def remove(self) -> None:
         """Remove the folder of a run that makes a file."""
-        with write_errors_name(self.storage.shown, "removed"):
+        with named_write_errors(self.storage.shown, "removed"):
             shutil.rmtree(self.storage.root)
         self.close()
 
@@ -205,7 +205,7 @@ def acquire(path: StrPath, shown: str, kind: str = "folder") -> FileLock:
     lock = FileLock(path)
     if os.name == "nt":  # where a locked file could not be removed
         return lock
-    with write_errors_name(shown):
+    with named_write_errors(shown):
         try:
             lock.acquire()
         except BlockingIOError as error:
@@ -228,7 +228,7 @@ def locked(path: StrPath, shown: str, kind: str = "folder") -> Iterator[None]:
         lock.release(remove=True)
 
 
-def check_apart(source: LocationLike, destination: StrPath) -> None:
+def check_not_nested(source: LocationLike, destination: StrPath) -> None:
     """Raise SourceError if the destination is the source, is inside of it, or is a file."""
     inner, outer = (Location.parse(place, chain=True) for place in (destination, source))
     if inner.is_url or outer.is_url:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from variegate.io.durable import AppendOnlyFile, make_folder, write_errors_name
+from variegate.io.durable import AppendOnlyFile, make_folder, named_write_errors
 
 
 class RunLog(AbstractContextManager["RunLog"]):
@@ -19,7 +19,7 @@ class RunLog(AbstractContextManager["RunLog"]):
     def __init__(self, path: Path, is_synced: bool = True) -> None:
         self.entries: list[Any] = []
         end = 0
-        with write_errors_name(str(path)):
+        with named_write_errors(str(path)):
             make_folder(path.parent)
             lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
         for line in lines:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import Int64Array
-from variegate.data.base import SourceError, first_names
+from variegate.data.base import SourceError, summarize_names
 from variegate.data.stamps import UNKNOWN, Stamps, describe_change, differences
 from variegate.data.storage import Storage
 from variegate.errors import one_line
@@ -143,7 +143,7 @@ def describe_other(was: Stamps, now: Stamps) -> str:
     gone = [name for name in was.names if name not in here]
     for names, word in ((new, "new"), (gone, "gone")):
         if names:
-            found.append(f"{first_names(names, _SHOWN)} {'is' if len(names) == 1 else 'are'} {word}")
+            found.append(f"{summarize_names(names, _SHOWN)} {'is' if len(names) == 1 else 'are'} {word}")
     if not found and len(files := differences(was, now)):
         return describe_changed(was, now, files)
     return " and ".join(found)

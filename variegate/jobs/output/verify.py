@@ -11,9 +11,9 @@ from itertools import chain, groupby, islice
 from typing import NamedTuple
 
 from variegate.data.base import SourceError
-from variegate.data.stamps import printable
+from variegate.data.stamps import escape_undecodable
 from variegate.data.storage import Storage, open_storage
-from variegate.errors import one_line, shortened
+from variegate.errors import one_line, truncate_middle
 from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.files import StrPath
 from variegate.jobs.output.manifest import CHECKSUM_NAME, MANIFEST_NAME, Manifest, StoredFile, files_of, read_manifest
@@ -96,7 +96,9 @@ def verify(spec: StrPath, threads: int | None = None, on_event: OnEvent = ignore
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         reason = str(error).removeprefix(f"{storage.place_of(MANIFEST_NAME)}: ")
         if not isinstance(error, SourceError):
-            reason = f"damaged: its rows or settings are not those of a run ({shortened(' '.join(reason.split()))})"
+            reason = (
+                f"damaged: its rows or settings are not those of a run ({truncate_middle(' '.join(reason.split()))})"
+            )
         without = f"{reason}; the other files cannot be checked; if it is deleted, all outputs are written again"
         found.problems.append(Problem(MANIFEST_NAME, without, "damaged"))
         return found
@@ -203,8 +205,8 @@ def _others(storage: Storage, folder: str, expected: set[str]) -> Iterator[str]:
             continue
         if entry.endswith("/"):
             yield from _others(storage, name.rstrip("/"), expected)
-        elif printable(name) not in expected and not name.endswith(_INDEX):
-            yield printable(name)
+        elif escape_undecodable(name) not in expected and not name.endswith(_INDEX):
+            yield escape_undecodable(name)
 
 
 def _check(storage: Storage, outputs: list[_Output], sizes: dict[str, int | None]) -> Verified:
@@ -229,7 +231,7 @@ def _check_file(storage: Storage, file: StoredFile, size: int | None) -> Problem
     except Exception as error:  # of the system, or of any package that fsspec reads with
         reason = getattr(error, "strerror", None) or one_line(error) or type(error).__name__
         said = reason if reason.startswith("cannot be read") else f"cannot be read ({reason})"
-        return Problem(name, printable(said), "unreadable")
+        return Problem(name, escape_undecodable(said), "unreadable")
     if digest != sha256:
         return Problem(name, "its checksum differs from the manifest", "damaged")
     return None

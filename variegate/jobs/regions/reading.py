@@ -14,7 +14,7 @@ import numpy as np
 from variegate.arrays import UInt8Array
 from variegate.data.base import SourceError
 from variegate.decode.channels import read_numpy_header
-from variegate.errors import one_line, shown
+from variegate.errors import one_line, short_repr
 from variegate.io.files import StrPath
 from variegate.jobs.regions.memory import MappedFile
 from variegate.program.program import MAX_CHANNELS
@@ -253,7 +253,7 @@ def checked_shape(shape: tuple[int, ...], dtype: Any, name: str) -> Shape:
     is_odd = len(shape) not in (2, 3) or is_first or (len(shape) == 3 and shape[2] > MAX_CHANNELS)
     if dtype != np.uint8 or is_odd or not 0 < min(shape) <= max(shape) <= _MOST_SIDE:
         hint = "; channels come last" if is_first else ""
-        raise SourceError(f"{name}: got {dtype}{shown([int(side) for side in shape])}; accepted: {ACCEPTED}{hint}")
+        raise SourceError(f"{name}: got {dtype}{short_repr([int(side) for side in shape])}; accepted: {ACCEPTED}{hint}")
     return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
 

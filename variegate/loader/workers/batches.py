@@ -17,14 +17,14 @@ from variegate.loader.epochs import MakeBatch
 from variegate.loader.making import BatchMaker, BatchResult
 from variegate.loader.options import ConditionsOfIds, LoaderOptions
 from variegate.loader.order import EpochOrder
-from variegate.loader.reading import StepPlan, Waiting
+from variegate.loader.reading import PendingRead, StepPlan
 from variegate.loader.stats import StageTimes
 from variegate.loader.workers.job import BatchReport, BatchSpec, BatchTask
 from variegate.loader.workers.places import WorkerPlaces
 from variegate.threads import at_fork
 from variegate.workers.protocol import EngineError, WorkerPool
 from variegate.workers.run import FailedItem, run_tasks
-from variegate.workers.scheduler import Rules, Scheduler, Snapshot
+from variegate.workers.scheduler import Scheduler, SchedulerSettings, Snapshot
 
 # A request for a batch waits so long at most while others are being made.
 _WAIT_SECONDS = 0.01
@@ -43,7 +43,7 @@ class Fleet:
     ``start``: makes the pool of workers, in the thread that drives them.
     """
 
-    def __init__(self, devices: Sequence[str], rules: Rules, start: Callable[[], WorkerPool]) -> None:
+    def __init__(self, devices: Sequence[str], rules: SchedulerSettings, start: Callable[[], WorkerPool]) -> None:
         self.devices = devices
         self._rules = rules
         self._start = start
@@ -135,7 +135,7 @@ class WorkerBatches:
 
     def steps(
         self, plans: Iterator[StepPlan], epoch: int, times: StageTimes, given: ConditionsOfIds | None
-    ) -> tuple[Iterator[Waiting], Callable[[], None], MakeBatch]:
+    ) -> tuple[Iterator[PendingRead], Callable[[], None], MakeBatch]:
         """The steps of an epoch, a function that stops them, and a function that has a worker make a step's batch and
         waits for it."""
         begun: list[BatchFuture] = []
@@ -195,6 +195,6 @@ def begin(
     shared = uuid.uuid4().hex if is_shared else None
     spec = BatchSpec(sent, targets, cache, shared, sharing=len(places.devices))
     # With this many ready, the other workers may take any time to start.
-    enough = places.fewest if places.fewest < len(places.devices) else Rules.min_ready_workers
-    rules = Rules(ordered=False, min_ready_workers=enough)
+    enough = places.fewest if places.fewest < len(places.devices) else SchedulerSettings.min_ready_workers
+    rules = SchedulerSettings(ordered=False, min_ready_workers=enough)
     return WorkerBatches(Fleet(places.devices, rules, lambda: places.open(spec)), options, order)

@@ -23,7 +23,7 @@ from variegate.loader.reading import Reader, StepPlan, reader_threads
 from variegate.loader.stats import STAGES, Stage, StageStats, StageTimes
 from variegate.loader.targets import BatchTargets
 from variegate.threads import Threads
-from variegate.workers.protocol import Job, Result, error_line, is_devices_fault
+from variegate.workers.protocol import Job, Result, error_line, is_device_error
 
 
 @dataclass
@@ -113,7 +113,7 @@ class BatchJob(Job):
         try:
             return Result(self._make_rows(task, beat), {})
         except Exception as error:
-            if is_devices_fault(error):
+            if is_device_error(error):
                 raise
             return Result([error] * len(items), {})
 
@@ -134,7 +134,7 @@ class BatchJob(Job):
         try:
             batch = self._join(items, task, result, announce)
         except Exception as error:
-            if is_devices_fault(error):
+            if is_device_error(error):
                 raise
             batch = _sendable(error)
         stages = {stage: self._times.total(stage) for stage in STAGES}

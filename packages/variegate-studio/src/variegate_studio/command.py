@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
-from variegate.cli.console import emit_json, note, say, stderr, warnings_as_notes
+from variegate.cli.console import emit_json, note, print_line, stderr, warnings_as_notes
 from variegate.cli.options import ImportOptions
 from variegate.options import Opt
 from variegate.options.shared import TargetOptions
@@ -75,7 +75,7 @@ def studio(options: StudioOptions) -> None:
     if options.as_json:
         emit_json("ready", url=server.url, port=server.port)
     else:
-        say(server.url)
+        print_line(server.url)
         note("Ctrl-C ends the studio; the address holds a token, so do not pass it on")
     if options.browser:
         webbrowser.open(server.url)

@@ -17,7 +17,7 @@ from variegate.apps.preview.sheet import Cell
 from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import PIXEL_VERSION
 from variegate.errors import DecodeError
-from variegate.io.recent import RecentValues
+from variegate.io.recent import LruCache
 from variegate.ops.base import Transform
 from variegate.ops.output import Identity
 from variegate.program import describe
@@ -54,8 +54,8 @@ class Studio:
 
     def __init__(self, photos: Photos) -> None:
         self.photos = photos
-        self._pictures: RecentValues[str, bytes] = RecentValues(_MOST_BYTES)
-        self._policies: RecentValues[str, Transform] = RecentValues(_MOST_POLICIES)
+        self._pictures: LruCache[str, bytes] = LruCache(_MOST_BYTES)
+        self._policies: LruCache[str, Transform] = LruCache(_MOST_POLICIES)
 
     # -- pictures ----------------------------------------------------------------------------------------------
 

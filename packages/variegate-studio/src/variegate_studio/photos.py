@@ -16,7 +16,7 @@ from variegate.apps.preview.choosing import DRAWN, Annotations, Choice, Chosen, 
 from variegate.augmenter.augmenter import Augmenter
 from variegate.data.sample_photos import NAMES, sample_images
 from variegate.errors import DecodeError
-from variegate.io.recent import RecentValues
+from variegate.io.recent import LruCache
 from variegate.ops.sizes import LongestMaxSize
 from variegate_studio.pictures import to_jpeg
 
@@ -43,7 +43,7 @@ class Photos:
             self._choice = choose_images(source, 1, annotations)
             self.count = 1 if self._choice.source is None else len(self._choice.source)
             self.name = Path(str(source)).resolve().name
-        self._recent: RecentValues[tuple[int, int | None], Chosen] = RecentValues(_MOST_BYTES)
+        self._recent: LruCache[tuple[int, int | None], Chosen] = LruCache(_MOST_BYTES)
 
     @property
     def notes(self) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from variegate.apps.check.cleaning import open_checked
 from variegate.apps.check.findings import FINDING_KINDS, MARKED, read_table, with_marks
 from variegate.apps.preview.rows import captions
-from variegate.data.base import SampleName, SourceError
+from variegate.data.base import SampleRef, SourceError
 from variegate.data.filtered import name_key, sample_keys
 from variegate.jobs.output.manifest import MANIFEST_NAME, read_manifest
 from variegate_studio.photos import Photos
@@ -55,7 +55,7 @@ class RunGallery:
             file = str(row["file"])
             member = f"row {rows_of[file]}" if file.endswith(".parquet") else row["member"]
             rows_of[file] += 1
-            self._written[number] = index.get(name_key(SampleName(file, member)))
+            self._written[number] = index.get(name_key(SampleRef(file, member)))
             for name in set(_OPERATION.findall(str(row["operations"] or ""))):
                 self._by[name].append(number)
 

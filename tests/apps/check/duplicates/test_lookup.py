@@ -14,7 +14,7 @@ from variegate.apps.check.near_hashes import (
     first_of_alike,
     flip_mask,
 )
-from variegate.apps.check.near_search import KEPT, KINDS, NOBODY
+from variegate.apps.check.near_search import KEPT, KINDS, NO_MATCH
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -40,7 +40,7 @@ def partners_of(hashes: Hashes, distance: int, splits: object = 0, labels: objec
 
 
 def plain_partners(hashes: Hashes, distance: int, splits: list[int], labels: list[int]) -> npt.NDArray[np.uint32]:
-    found = np.full((len(hashes), KINDS, KEPT), NOBODY, np.uint32)
+    found = np.full((len(hashes), KINDS, KEPT), NO_MATCH, np.uint32)
     for row in range(len(hashes)):
         kinds: list[list[int]] = [[], [], []]
         for other in range(row):

@@ -54,7 +54,7 @@ def test_wrong_labels_are_found_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     labels[9], labels[11], labels[12] = -1, 3, 3
     table = _table(labels, {20: "broken"})
     told: list[tuple[int, int]] = []
-    found = _doubts(pixels, labels, table, tell=lambda done, total: told.append((done, total)))
+    found = _doubts(pixels, labels, table, on_progress=lambda done, total: told.append((done, total)))
     hits = {one.index for one in found.findings} & set(FLIPPED)
     assert len(hits) >= 5
     assert len(found.findings) <= len(hits) + 2

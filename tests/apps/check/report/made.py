@@ -13,7 +13,7 @@ from PIL import Image
 
 from variegate.apps.check.findings import SCHEMA, DataFinding
 from variegate.arrays import Int64Array, UInt64Array
-from variegate.data.base import Item, SampleName
+from variegate.data.base import Item, SampleRef
 from variegate.data.samples import samples_of
 from variegate.errors import DecodeError
 
@@ -46,8 +46,8 @@ class Photos:
         Image.fromarray(pixels).save(buffer, "JPEG")
         return Item(buffer.getvalue(), index % 2)
 
-    def name(self, index: int) -> SampleName:
-        return SampleName(self.names[index])
+    def name(self, index: int) -> SampleRef:
+        return SampleRef(self.names[index])
 
     def ids(self, indices: Int64Array) -> UInt64Array:
         return indices.astype(np.uint64)

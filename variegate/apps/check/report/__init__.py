@@ -24,10 +24,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from variegate.apps.check.findings import (
-    BESIDE,
     FINDING_KINDS,
     KINDS_SHOWN,
     READ,
+    SPLIT_TITLES,
     SPLITS,
     DataFinding,
     FindingKind,
@@ -36,7 +36,7 @@ from variegate.apps.check.findings import (
 from variegate.apps.check.report.figures import MEASURES, class_sizes, histograms, limits_of, thumbnails
 from variegate.apps.check.selection import LIST_PREFIX, Found, ImageFinding, choose
 from variegate.data.samples import Samples
-from variegate.io.addresses import shown, without_secrets
+from variegate.io.addresses import redact_secrets, redact_url
 from variegate.io.amounts import format_size, pluralize
 from variegate.io.durable import write_atomically
 
@@ -74,7 +74,7 @@ def _page(result: Any) -> str:
     limits = limits_of(result.thresholds)
     droppable = images_to_drop(result.findings, splits.get("train"))
     found = listed(one_of_each_pair(result.findings, droppable))
-    places = [(one.split, one.index) for kind in kinds for one in kind.shown() if one.index is not None]
+    places = [(one.split, one.index) for kind in kinds for one in kind.redact_url() if one.index is not None]
     own, script = ((_PARTS / name).read_text("utf-8") for name in ("report.css", "report.js"))
     style = THEME.read_text("utf-8") + own
 
@@ -98,7 +98,7 @@ def _page(result: Any) -> str:
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        place=without_secrets(" | ".join(_place(result.sources[split]) for split in READ if split in result.sources)),
+        place=redact_secrets(" | ".join(_place(result.sources[split]) for split in READ if split in result.sources)),
         facts=_facts(result, splits),
         tiles=_tiles(result, splits),
         kinds=kinds,
@@ -142,7 +142,7 @@ def _facts(result: Any, splits: Mapping[str, pa.Table]) -> list[str]:
     facts = []
     for split, table in splits.items():
         size = pc.sum(table["bytes"]).as_py() or 0
-        facts.append(f"{pluralize(len(table), 'image')} ({BESIDE.get(split, split)}), {format_size(size)}")
+        facts.append(f"{pluralize(len(table), 'image')} ({SPLIT_TITLES.get(split, split)}), {format_size(size)}")
     for column in ("kind", "mode"):
         counts = result.table[column].drop_null().value_counts().to_pylist()
         counts.sort(key=lambda pair: (-pair["counts"], pair["values"]))
@@ -175,12 +175,12 @@ def _tiles(result: Any, splits: Mapping[str, pa.Table]) -> list[dict[str, str]]:
     return [{"title": title, "value": f"{value:,}", "more": more, "mood": mood} for title, value, more, mood in tiles]
 
 
-def _sentence(shown: ShownKind) -> str:
+def _sentence(redact_url: ShownKind) -> str:
     """The meaning of the kind, and the number of findings in the report."""
-    parts = [f"{shown.kind.meaning[0].upper()}{shown.kind.meaning[1:]}."]
-    shown_lists: tuple[Sequence[Any], ...] = (shown.lines, shown.images, shown.groups)
+    parts = [f"{redact_url.kind.meaning[0].upper()}{redact_url.kind.meaning[1:]}."]
+    shown_lists: tuple[Sequence[Any], ...] = (redact_url.lines, redact_url.images, redact_url.groups)
     names = ("lines", "images", "groups, the largest first")
-    for some, count, named in zip(shown_lists, shown.totals, names, strict=True):
+    for some, count, named in zip(shown_lists, redact_url.totals, names, strict=True):
         if len(some) < count:
             parts.append(f"Shown are {len(some):,} of {count:,} {named}.")
     return " ".join(parts)
@@ -200,7 +200,7 @@ def _rows_json(
         (one.finding, one.file, one.split, class_of(one), _finite(one.measure), one.group, one.why) for one in findings
     ]
     dropped = [int(one.split == "train" and (one.finding, one.index) in droppable) for one in findings]
-    head = f"{LIST_PREFIX}{' '.join(shown(place).split())} by variegate clean"
+    head = f"{LIST_PREFIX}{' '.join(redact_url(place).split())} by variegate clean"
     content = {"columns": columns, "rows": rows, "dropped": dropped, "head": head}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
@@ -240,7 +240,7 @@ class ShownKind:
     groups: list[ShownGroup]
     totals: tuple[int, int, int]
 
-    def shown(self) -> Iterable[DataFinding]:
+    def redact_url(self) -> Iterable[DataFinding]:
         """All images with a picture, in the order of the page."""
         yield from self.images
         for group in self.groups:
