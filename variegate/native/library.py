@@ -64,7 +64,7 @@ def host_level() -> str:
 
 
 def compiled_levels() -> list[str]:
-    """Levels of the library: all of them in a wheel, and in a checkout the best one of its developer's processor."""
+    """Levels of the library: all of them in a wheel, and in a checkout the best level of the developer's processor."""
     return [name for name, suffix in LEVELS.items() if hasattr(_library(), f"vg_run_{suffix}")]
 
 

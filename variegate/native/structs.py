@@ -120,7 +120,7 @@ LOWERING = [
     ("num_passes", "i32 *"),  # [R]
     ("passes", "i32 *"),  # [R, K, PASS_FIELDS]
     ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
-    ("emitted", "const u8 *"),  # [E, C, 256]: the tables of LUTs as they were emitted
+    ("emitted", "const u8 *"),  # [E, C, 256]: the tables of LUTs, unmodified
     ("luts", "u8 *"),  # [T, C, 256]: room for a table for each instruction that becomes a LUT, and each pair
     ("room_for_luts", "i64"),
     ("lut_channels", "i64"),  # C
@@ -209,7 +209,7 @@ HASH_SEARCH = [
     ("values", "i64"),  # a power of two
     ("query_hashes", "const u64 *"),
     ("query_rows", "const u32 *"),
-    ("masks", "const u16 *"),  # by what the values of the part that are searched differ
+    ("masks", "const u16 *"),  # bit differences of the searched values of the part
     ("num_masks", "i64"),
     ("flips", "const u8 *"),
     ("inverted", "const u64 *"),  # the bits that each flip inverts
@@ -232,12 +232,12 @@ RUN_CALL = [("batch", "const Batch *"), ("scratch", "void *"), ("begin", "i64"),
 MOVE_CALL = [
     *RUN_CALL,
     ("bits", "i64"),  # the binary logarithm of an element's size
-    ("fill", "i64"),  # of what lies outside; its lowest bytes count
+    ("fill", "i64"),  # value outside of the image; its lowest bytes count
 ]
 
 
 class SingleStatus(IntEnum):
-    """Statuses of vg_make_one, beside those of all native calls: the call is to be repeated."""
+    """Statuses of vg_make_one, besides the common statuses of native calls: the call must be repeated."""
 
     OTHER_SIZE = 32
     """The result has another height and width, which are in the call by then."""
@@ -263,11 +263,11 @@ SINGLE_CALL = [
 
 
 class BandStep(IntEnum):
-    """Steps of a pass over memory that workers share, each complete before the next begins."""
+    """Steps of a pass in shared memory, each complete before the next begins."""
 
     CODE = 0  # the image through a JPEG, to the target
     MEASURE = 1  # statistics of the image, to the tables
-    INPUT = 2  # lines of what a filter, or a map through tables, reads
+    INPUT = 2  # lines read by a filter, or by a map through tables
     TILES = 3  # statistics of a CLAHE's input, to the tiles
     PASS = 4  # lines of the result
 
@@ -402,7 +402,7 @@ DEVICE_PROGRAM = [
     ("segments_size", "i64"),
     ("scale_and_bias", "const f32 *"),  # [4, 3]: for images of one channel, then of three
     ("outputs", "i64"),  # of the blend; 0: rows are not blended
-    ("begins", "const i64 *"),  # [outputs + 1]; this and what follows: see program.BlendEntries
+    ("begins", "const i64 *"),  # [outputs + 1]; from here on see program.BlendEntries
     ("entry_row", "const i64 *"),  # [E]
     ("weight", "const f32 *"),  # [E]
     ("box", "const i32 *"),  # [E, 4]

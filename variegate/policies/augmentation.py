@@ -30,7 +30,7 @@ MAPPINGS: dict[Mapping, Callable[[Any], Any]] = {
     "truncate": trunc,
     "round": rint,
 }
-# What a class requires besides its number, where the catalogue decides it (the kernel follows sigma there).
+# Required arguments of a class besides its number, if the catalog decides them (the kernel follows sigma there).
 _DECIDED: dict[str, dict[str, Any]] = {"GaussianBlur": {"kernel_size": 1}}
 DEFAULT_BINS = 31
 
@@ -46,8 +46,7 @@ class Augmentation(Policy):
     Args:
         name: name of the operation in descriptions.
         op: a name ("Rotate", "GaussianNoise", "MotionBlur", ...), or a transform or its class that takes a magnitude
-            (any one-number transform, any ``T.CustomOp``), or a transform with a probability, which is applied as it
-            is.
+            (any one-number transform, any ``T.CustomOp``). A transform with a probability is applied unchanged.
         magnitude: (low, high) in the operation's unit; None for the range that the transform holds, if any. A policy
             with B bins that asks for bin b gets ``low + (high - low) * b / (B - 1)``.
         bins: number of steps that the magnitude is rounded to; None for no rounding.

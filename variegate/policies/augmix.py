@@ -19,7 +19,7 @@ from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import Floats, Rows, Sampling, after_blend
 from variegate.threads import computed_once
 
-# A chain without a depth of its own has one to so many operations, uniformly.
+# A chain without a set depth has 1 to this many operations, uniformly.
 DEEPEST = 3
 # Every chain is an image of its own until they are joined.
 WIDEST = 16
@@ -97,7 +97,7 @@ class ChainMixture(Policy, abstract=True):
 
 @dataclass(frozen=True)
 class _Chain(Transform):
-    """One chain of a mixture: its depth, then step after step."""
+    """A chain of a mixture: its depth, then its steps."""
 
     mixture: ChainMixture
 

@@ -42,10 +42,10 @@ class AutoAugment(Policy):
     """Apply one sub-policy, drawn uniformly: its operations in order, each with its own probability.
 
     Args:
-        policy: "imagenet", "cifar10" or "svhn" (the 25 rows as in torchvision, including repetitions), "v0" (the
-            TPU-EfficientNet policy, not in any paper), or a list of sub-policies ``[[operation, probability,
-            magnitude], ...]`` with a name of the space (or an Augmentation), a probability 0..1 and a bin (None if it
-            has none).
+        policy: "imagenet", "cifar10" or "svhn" (the 25 rows as in torchvision, including repetitions), or "v0" (the
+            TPU-EfficientNet policy, not in any paper). Or a list of sub-policies ``[[operation, probability,
+            magnitude], ...]``: a name of the space (or an Augmentation), a probability 0..1 and a bin, None for
+            operations without magnitude.
         interpolation: also "random", as in timm: bilinear or bicubic, drawn for every operation.
         fill: None is the space's own (torchvision 0; tf, timm and dali 128).
         space: meaning of bins, which differs between libraries for the same policy: "torchvision" (10 bins; the default

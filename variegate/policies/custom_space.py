@@ -1,4 +1,4 @@
-"""Magnitude spaces of chosen operations, with crop, flip and cutout around them: what a search draws from."""
+"""Magnitude spaces of chosen operations with crop, flip and cutout: the operations that a search draws from."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CustomSpace:
     """A magnitude space of chosen operations.
 
     Args:
-        base: the magnitude space whose levels are taken, and whose names mean what they mean there.
+        base: the magnitude space that defines levels and names.
         operations: names of ``base`` and Augmentations. Text such as "Rotate:0..45:signed", classes and transforms
             become Augmentations.
         crop: largest padding of a random crop, as a share of the shorter side from 0 to 1; 0 for no crop.
@@ -82,7 +82,7 @@ class CustomSpace:
 
     @property
     def base_augment_names(self) -> tuple[str, ...]:
-        """Those of Crop, Flip and Cutout that are on."""
+        """Names of the enabled steps among Crop, Flip and Cutout."""
         is_on = (self.crop > 0, self.flip, self.cutout > 0)
         return tuple(name for name, on in zip(BASE_AUGMENT, is_on, strict=True) if on)
 
@@ -135,7 +135,7 @@ def describe_operation(operation: str | Augmentation) -> Any:
 
 
 def operations_from(described: Any, where: str) -> tuple[Any, ...]:
-    """Names as they are, Augmentations from their descriptions. Raises PolicyError."""
+    """Parse operations: names unchanged, Augmentations from their descriptions. Raises PolicyError."""
     if not isinstance(described, (list, tuple)):
         raise PolicyError(where, described, f"a list of names and Augmentations: {FORMS}")
     operations = []
@@ -217,7 +217,7 @@ def _known_name(named: str, text: str, base: Space, where: str) -> str:
 def _custom_operation(cls: type[CustomOp], ends: tuple[float, float] | None, signed: bool) -> Augmentation:
     if ends is None:
         return Augmentation(cls.__name__, cls())
-    cls((min(ends), max(ends)))  # refuses what is outside of the domain
+    cls((min(ends), max(ends)))  # refuses arguments outside of the domain
     return Augmentation(cls.__name__, cls(), ends, signed=signed)
 
 
@@ -230,7 +230,8 @@ def _has_default(name: str) -> bool:
 
 
 def _default_operation(name: str) -> Augmentation:
-    """With the typical range of its class, or with its bounds; of a class with a probability alone, applied at 1."""
+    """An operation with the typical range of its class, or its bounds; a class with a probability only is applied at
+    1."""
     cls: Any = Transform.registry.get(name)
     typical = None if cls is None else cls._typical_range
     if typical is None and name not in EMISSIONS and hasattr(cls, "_magnitude_range"):
@@ -243,7 +244,7 @@ def _default_operation(name: str) -> Augmentation:
 
 
 def _catalogue() -> list[str]:
-    """Names that are accepted besides those of the base."""
+    """Names that are accepted besides the base's."""
     classes = Transform.registry.items()
     numbered = [
         name for name, cls in classes if cls._typical_range is not None or issubclass(cls, (MagnitudeOp, CustomOp))

@@ -48,7 +48,7 @@ POLICY_NAMES = (*PUBLISHED, *PUBLISHED_SCHEDULES, *_NAMED, *_VIEWS)
 _ACCEPTED = f"{', '.join(POLICY_NAMES)}, randaugment-N-M, a string such as {EXAMPLES}, or a .json or .yaml file"
 
 
-# Of several views, each of which may be a list: what it holds is for a reader of the recipe to say.
+# Several views, each possibly a list; the recipe's reader interprets the content.
 @overload
 def load_policy(source: Literal["simclr", "byol", "dino", "mocov3"]) -> Any: ...
 @overload
@@ -68,9 +68,9 @@ def load_policy(source: str | os.PathLike[str] | Mapping[str, Any]) -> Transform
       "variegate-schedule/1"), or an AutoAugment policy ("format": "variegate-policy/1", "policy": [...], "space": ...).
 
     Raises:
-        PolicyError: for an unknown name, text that cannot be parsed (with line and column), and an invalid file, with
-            the path to the first invalid key (``policy.json: transforms[2].magnitude``). No file raises anything else,
-            or takes more than seconds.
+        PolicyError: for an unknown name, and for text that cannot be parsed, with line and column. Also for an invalid
+            file, with the path to the first invalid key (``policy.json: transforms[2].magnitude``). No file raises
+            anything else, or takes more than seconds.
         FileNotFoundError: if the file does not exist.
     """
     if isinstance(source, Mapping):
@@ -169,7 +169,7 @@ def _from_mapping(described: Any, path: str) -> Transform:
 
 
 def _read_file(path: Path) -> Any:
-    """Raises FileNotFoundError where there is none; else PolicyError naming the file, and the line if one is known."""
+    """Raises FileNotFoundError for a missing file; else PolicyError naming the file, and the line if known."""
     if not path.exists():
         raise FileNotFoundError(redact_text(f"{path}: no such policy file"))
     if path.suffix not in SUFFIXES:
@@ -229,7 +229,7 @@ def _from_json(text: str, path: Path) -> Any:
 
 
 def scaled_policy(source: str, epochs: int) -> Transform:
-    """``load_policy``, with schedules in it stretched or shortened to a training of so many epochs."""
+    """``load_policy``, with its schedules scaled to ``epochs`` epochs."""
 
     def change(part: Any) -> Any:
         return replace(part, schedule=part.resolved.scaled(epochs)) if isinstance(part, PBA) else None

@@ -24,7 +24,7 @@ from variegate.program.ops import Op
 from variegate.program.sampling import Floats
 from variegate.threads import computed_once
 
-# How many operations an image gets at most: 0, 1 or 2 (the reference also lists 3, with probability 0).
+# Largest number of operations per image: 0, 1 or 2 (the reference also lists 3, with probability 0).
 COUNT_PROBABILITIES = (0.2, 0.3, 0.5)
 _COUNT_EDGES = np.cumsum(COUNT_PROBABILITIES)[:-1]
 _MOST = len(COUNT_PROBABILITIES) - 1
@@ -44,8 +44,8 @@ class PBA(Policy):
 
     Args:
         schedule: "pba-cifar10", "pba-svhn", a ``Schedule``, or its dict (the JSON format "variegate-schedule/1").
-        space: overrides the schedule's magnitude space, if that is one by name: "pba" is in pixels of 32-pixel images,
-            "pba-relative" the same as fractions of the image.
+        space: overrides the schedule's named magnitude space: "pba" is in pixels of 32-pixel images, "pba-relative" the
+            same as fractions of the image.
         fill: None is the schedule's own, the mean of the images that it was searched on. The published schedules have
             none and get the reference's (125, 122, 113), CIFAR-10's mean.
 
@@ -140,7 +140,7 @@ class PBA(Policy):
 
     @computed_once
     def _base_augment_steps(self) -> list[dict[str, tuple[float, float]]]:
-        """Per segment, probability and strength of Crop, Flip and Cutout, of those that are on."""
+        """Probability and strength of each enabled step of Crop, Flip and Cutout, per segment."""
         rules = self._space.rules
         return [
             {op: (p, rules[op].argument(float(m))) for op, p, m in segment.policy if op in self._base_augment and p > 0}
@@ -166,14 +166,14 @@ class PBA(Policy):
 
     def _draw_counted(self, image: DrawContext, slot: int) -> None:
         index, probability, parameter = self._policies[self.resolved.segment_at(image.epoch)]
-        # A tuple that fires can only come from those with a probability; most of a young policy has none.
+        # Only tuples with a probability can fire; most tuples of a young policy have none.
         possible = np.flatnonzero(probability)
         if len(possible) == 0:
             return
         count = image.search(_COUNT_EDGES, image.uniform(slot, self._longest))
         signs = image.word(slot, self._longest + 1)
-        # A tuple fires where u < p. Of those that fire, u / p is uniform and independent of the firing, so that it can
-        # serve as their place in the shuffled list: the first ``count`` are those with the smallest.
+        # A tuple fires where u < p. For tuples that fire, u / p is uniform and independent of the firing, so it serves
+        # as their position in the shuffled list: the first ``count`` are the tuples with the smallest.
         places = [image.uniform(slot, i) / probability[i] for i in possible.tolist()]
         order = image.argsort(places)
         for step in range(min(_MOST, len(possible))):

@@ -70,8 +70,8 @@ class Schedule:
 
         ``rounding``: "cumulative" moves every boundary to the nearest whole epoch, so that none is off by more than
         half an epoch. "reference" is arcelien/pba's method: each policy gets ``int(n * epochs / self.epochs)`` epochs,
-        in floating point, and the last one gets the rest, which can be many times its share in a short training. Both
-        drop policies of no epoch.
+        in floating point. The last one gets the rest, which can be many times its share in a short training. Both drop
+        policies of no epoch.
 
         Raises ValueError for less than one epoch and for another name.
         """
@@ -166,7 +166,8 @@ def _tuple(described: Any, where: str, known: Space) -> Tuple3:
 
 @functools.cache
 def published_schedule(name: str) -> Schedule:
-    """One of ``PUBLISHED_SCHEDULES``: what the paper's searches found on CIFAR-10 (200 epochs) and SVHN (160)."""
+    """A schedule of ``PUBLISHED_SCHEDULES``: the results of the paper's searches on CIFAR-10 (200 epochs) and SVHN
+    (160)."""
     return schedule_from_dict(json.loads((DATA / f"{name}.json").read_text(encoding="utf-8")), name)
 
 

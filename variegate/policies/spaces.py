@@ -77,7 +77,7 @@ class Rule:
 
     @staticmethod
     def stack(rules: list[Rule]) -> Rule:
-        """One rule whose fields are arrays over ``rules``; of a field that is off in all of them, False."""
+        """Stack ``rules`` to a rule whose fields are arrays; a field that is off in all rules becomes False."""
         columns = {name: np.array([getattr(rule, name) for rule in rules]) for name in Rule.__dataclass_fields__}
         return Rule(**{name: column if column.any() else False for name, column in columns.items()})
 

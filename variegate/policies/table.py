@@ -64,9 +64,8 @@ def _random_blur(image: DrawContext, widest: Number, slot: int, fill: RgbColor) 
     emit_blur(image, 0.1 + (widest - 0.1) * image.uniform(slot))
 
 
-# The modules of all operations that published magnitude spaces name. Policies mean what the classes declare:
-# SolarizeAdd's threshold is 128 and Gamma's gain 1 wherever they are published, and T.Rotate turns about the image's
-# center.
+# The modules of all operations that published magnitude spaces name. Policies use the classes' defaults: SolarizeAdd's
+# threshold is 128 and Gamma's gain 1 in every publication, and T.Rotate turns about the image's center.
 _PUBLISHED_MODULES = {module.__name__ for module in (color, filters, geometry, output, tone)}
 _SINGLE_INSTRUCTION: list[Any] = [
     cls
@@ -93,7 +92,7 @@ def _apply(transform: Transform, image: DrawContext, value: Number, slot: int, f
 
 
 def emission_of(op: str | Transform) -> Emission:
-    """Emission of a name, or of a transform: at a magnitude if it takes one, else as it is."""
+    """Emission of a name, or of a transform: at a magnitude if it takes one, else unchanged."""
     if isinstance(op, str):
         return EMISSIONS[op] if op in EMISSIONS else _WITHIN_SPACES[op]
     emit = _emit_at if takes_magnitude(op) else _apply
@@ -110,7 +109,7 @@ Index = IndexArray
 
 @dataclass(frozen=True)
 class Entry:
-    """One operation of a policy; ``rule.argument`` makes arguments of levels (a Rule, or an Augmentation's)."""
+    """An operation of a policy; ``rule.argument`` maps levels to arguments (a Rule's, or an Augmentation's)."""
 
     name: str
     emission: Emission
@@ -118,7 +117,8 @@ class Entry:
 
 
 class OperationTable:
-    """M operations. ``num_slots`` is what their own chances need besides those of the policy (places of cutouts)."""
+    """M operations. ``num_slots`` counts the operations' own draws, such as positions of cutouts, besides the
+    policy's."""
 
     def __init__(self, entries: Sequence[Entry], interpolation: str, fill: RgbColor) -> None:
         emissions = [entry.emission for entry in entries]

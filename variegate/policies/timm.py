@@ -136,7 +136,7 @@ def _scaled_table(policy: Any, names: Sequence[str], space_name: str) -> Operati
     return table
 
 
-# timm's thirteen: those of the paper and the enhancements, in the set that grows stronger with the magnitude.
+# timm's thirteen: the paper's operations and the enhancements, in the set that grows stronger with the magnitude.
 _NAMES = (
     "AutoContrast",
     "Color",
@@ -212,7 +212,7 @@ def _auto_augment(name: str, **arguments: Any) -> Transform:
     return AutoAugment(policy, **{"interpolation": "random", "space": space, **arguments})
 
 
-# By a string's first section: the policy, what is accepted, and keys that a number follows.
+# By a string's first section: the policy, accepted values, and keys followed by a number.
 _NUMBERS: dict[str, tuple[str, type]] = {"m": ("magnitude", float), "mstd": ("magnitude_std", float)}
 _RAND = {"n": ("num_ops", int), "p": ("p", float), "mmax": ("magnitude_max", float), "t": ("translate_pct", float)}
 _AUGMIX = {"w": ("mixture_width", int), "d": ("chain_depth", int), "a": ("alpha", float)}
@@ -232,7 +232,7 @@ _KINDS: dict[str, tuple[Callable[..., Transform], str, dict[str, tuple[str, type
 }
 _OF_TABLES = f"{', '.join(_TABLES)} followed by -mstd<deviation> or nothing; for example original-mstd0.5"
 _KINDS |= {name: (partial(_auto_augment, name), _OF_TABLES, {"mstd": _NUMBERS["mstd"]}) for name in _TABLES}
-# By kind, sections without a number and their argument; and sections that are refused, with what is accepted.
+# By kind, sections without a number and their argument; and refused sections, with accepted values.
 _WORDS: dict[str, dict[str, tuple[str, Any]]] = {
     "rand": {
         **dict.fromkeys(("inc1", "inc"), ("increasing", True)),
@@ -253,7 +253,7 @@ def is_timm(text: str) -> bool:
 
 
 def parse_timm(text: str, where: str | None = None, **arguments: Any) -> Transform:
-    """timm's policy of that name; what the string leaves out has timm's default.
+    """Parse timm's policy string; missing sections have timm's defaults.
 
     - ``rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights``: TimmRandAugment. ``-t`` names a set of operations ("weights",
       "3a", "3aw") or, as a number, gives ``translate_pct``; ``-w0`` is the older weighted set.

@@ -33,7 +33,7 @@ from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Sampling
 from variegate.threads import computed_once
 
-# In "dali" translations end at so many pixels, in "dali-relative" at a share of the image's size.
+# In "dali" translations end at this many pixels, in "dali-relative" at a share of the image's size.
 SpaceName = Literal["torchvision", "dali", "dali-relative"]
 
 
@@ -81,7 +81,7 @@ class RandAugment(UniformPolicy):
 
     Args:
         magnitude: a bin, 0 to ``num_magnitude_bins`` - 1. The last bin is the end of every operation's range (rotate 30
-            degrees, shear 0.3, enhance 1 +- 0.9), so 9 of 31 is three tenths of it. Signs are random. For timm's
+            degrees, shear 0.3, enhance 1 +- 0.9). Bin 9 of 31 is three tenths of it. Signs are random. For timm's
             magnitudes use ``TimmRandAugment``.
         operations: names (such as "Rotate", "Invert"), Augmentations and custom operations that replace torchvision's
             fourteen.
@@ -171,8 +171,8 @@ MAGNITUDE = "magnitude"
 class AdaptiveRandAugment(UniformPolicy):
     """Apply ``RandAugment`` at a magnitude given with each image: ``conditions={"magnitude": magnitudes}``.
 
-    Magnitudes are numbers from 0 to 1 of every operation's range, rounded to the nearest of ``num_magnitude_bins``. The
-    other arguments are those of ``RandAugment``.
+    Magnitudes are numbers from 0 to 1 of every operation's range, rounded to the nearest of ``num_magnitude_bins``. For
+    the other arguments see ``RandAugment``.
 
     An image is a function of (seed, epoch, id, magnitude). At b / (``num_magnitude_bins`` - 1) it is the image of
     ``RandAugment(num_ops, b)``. At 0, only operations without a magnitude change it: AutoContrast and Equalize. One
@@ -223,7 +223,7 @@ def needs_magnitude(transform: Any) -> bool:
 
 
 def refuse_given_magnitude(transform: Any, argument: str, accepted: str) -> None:
-    """Raises ValueError for what needs magnitudes where nobody gives any."""
+    """Raises ValueError for a policy that needs magnitudes per sample without a source of them."""
     if needs_magnitude(transform):
         got = "an AdaptiveRandAugment, whose magnitude is given with each image"
         raise ValueError(f"{argument}: got {got}; accepted here: {accepted}")

@@ -24,7 +24,7 @@ class MultiView(Transform):
 
     >>> views = MultiView([crop_224, crop_96], counts=[2, 6])  # doctest: +SKIP
 
-    This returns a tuple of two tensors, [N, 2, C, 224, 224] and [N, 6, C, 96, 96], with the views of an image next to
+    This returns a tuple of two tensors, [N, 2, C, 224, 224] and [N, 6, C, 96, 96]. The views of an image are next to
     each other, as in ``default_collate`` of views and torchvision's ``FiveCrop``. If sizes differ between the images of
     a group, it is a list of one tensor per image.
 
@@ -38,8 +38,8 @@ class MultiView(Transform):
     very first view is the one that its transform returns without MultiView. Further views or groups do not change the
     existing ones.
 
-    It cannot be part of another transform: what all views begin or end with (such as Normalize) goes into each. All
-    views have one format; others raise ValueError while sampling.
+    It cannot be part of another transform: steps shared by all views (such as Normalize) go into each. All views have
+    one format; others raise ValueError while sampling.
     """
 
     transforms: Sequence[Transform | Sequence[Transform]]

@@ -1,4 +1,4 @@
-"""Functions made of what is declared: an operation's class with ``function=``, or the annotations of a function.
+"""Functions generated from declarations: an operation's class with ``function=``, or the annotations of a function.
 
 A class whose operation is one instruction gets a function that emits it; any other class is made with the function's
 arguments, and run.
@@ -80,7 +80,7 @@ def of_constant(cls: Any, name: str) -> Argument:
 
 
 def fields_of(cls: type[Transform]) -> dict[str, dataclasses.Field[Any]]:
-    """The fields of an operation that its function takes, by what the function calls them."""
+    """The fields of an operation that its function takes, by the function's names."""
     fields = {cls._called.get(field.name, field.name): field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     return {name: field for name, field in fields.items() if name is not None}
 
@@ -115,7 +115,7 @@ def documentation_of(cls: type[Transform]) -> str:
 
 
 def _emits_by_itself(cls: Any) -> bool:
-    """True if the instruction's arguments are more than the class's own, such as those that follow from the image."""
+    """True if the instruction has arguments besides the class's own, such as arguments that follow from the image."""
     if not issubclass(cls, MagnitudeOp) or issubclass(cls, Resampled):
         return False
     return cls.emit_at is not MagnitudeOp.emit_at or not cls._is_magnitude_recorded

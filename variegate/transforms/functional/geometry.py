@@ -89,7 +89,7 @@ def affine(
     """Shear, scale, rotate clockwise by ``angle`` degrees about ``center``, then translate.
 
     ``translate``: (x, y) in pixels. ``scale``: above 0. ``shear``: degrees along x, or (x, y). ``center``: (x, y), None
-    for the center of the image. Angles and matrix are those of torchvision's ``affine``.
+    for the center of the image. Angles and matrix are as in torchvision's ``affine``.
     """
     height, width, _ = shape_of(img)
     about = (width * 0.5, height * 0.5) if center is None else center

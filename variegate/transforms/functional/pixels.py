@@ -38,7 +38,7 @@ def rgb_to_grayscale(img: Img, num_output_channels: GrayChannels = 1, device: st
     if isinstance(img, Recorded):
         return cast(Img, T.Grayscale(num_output_channels)(img))
     single = Single(img).emit(Op.GRAYSCALE)
-    if num_output_channels == 1:  # in planes, of which the first is taken as a whole
+    if num_output_channels == 1:  # in planes; the first is used unchanged
         return like(img, single.result(device, Output(layout="NCHW"))[0][..., None].copy())
     gray_HWC = single.result(device)
     return like(img, gray_HWC if single.channels == 3 else np.repeat(gray_HWC, 3, axis=2))
@@ -126,8 +126,8 @@ def erase(
 ) -> Img:
     """Erase ``h`` x ``w`` pixels from row ``i`` and column ``j``.
 
-    ``v``: a level, one per channel, or an image: a tensor [C, h, w] or an array [h, w, C], of which each axis may be 1.
-    Levels are truncated to integers and clipped to 0..255.
+    ``v``: a level, one per channel, or an image: a tensor [C, h, w] or an array [h, w, C], whose axes may be 1. Levels
+    are truncated to integers and clipped to 0..255.
     """
     single = Single(img)
     if len(getattr(v, "shape", ())) < 2:

@@ -1,4 +1,4 @@
-"""One transform, or one instruction, on one image: what all functions of the functional interface do."""
+"""Run one transform, or one instruction, on one image: the core of the functional interface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Declared = TypeVar("Declared", bound=Transform)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 UINT8 = Output(layout="NHWC")
-# The error of every function here: the argument, the value it got and what is accepted.
+# The error of every function here: the argument, the value it got and accepted values.
 refused = partial(ArgumentError, None)
 # Flags of maps that read between pixels.
 INTERPOLATED = (1 << INTERPOLATION_BITS) - 1
@@ -45,8 +45,8 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     """Height, width and channels of a checked image.
 
     Raises:
-        ValueError: for anything that is not an array [H, W, 1 or 3] or [H, W], a tensor of such a shape or
-            [1 or 3, H, W], or a PIL image, of at least one pixel; and for dtypes that are no ``Depth``.
+        ValueError: unless it is a PIL image, an array [H, W, 1 or 3] or [H, W], or a tensor of such a shape or
+            [1 or 3, H, W], with at least one pixel; and for dtypes that are no ``Depth``.
     """
     if is_kernel_image(img) or isinstance(img, Recorded):
         return img.shape
@@ -164,7 +164,7 @@ class Single(Generic[Img]):
 
 
 def declared(declare: Callable[[], Declared], **names: str) -> Declared:
-    """The transform that ``declare`` makes. ``names``: what its arguments are called here, for what is said of them."""
+    """The transform that ``declare`` makes. ``names``: the function's names of the arguments, for messages."""
     try:
         return declare()
     except ArgumentError as error:
