@@ -97,7 +97,7 @@ def in_depth(pixels: AnyArray, depth: Depth, name: str) -> ImageArray:
 
 
 def readable_dtypes() -> tuple[str, ...]:
-    """Names of the dtypes that this thread may read, of which ``in_depth`` refuses some."""
+    """Names of the dtypes that this thread may read; ``in_depth`` may refuse some."""
     return ("uint8", "uint16") if wanted_depth() is None else _NUMBERS
 
 

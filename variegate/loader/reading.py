@@ -143,7 +143,7 @@ class Reader:
         self._max_pixels = options.max_pixels
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
-        # Arrays are read as they are, files in 8 bits.
+        # Arrays keep their dtype, files are read in 8 bits.
         self._reading = partial(note_once, self._noted, self._depth, in_memory)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 

@@ -11,7 +11,7 @@ from variegate.policies.pba import PBA
 
 
 def has_base_augment(policy: Any) -> bool:
-    """True if a policy crops by itself: training, evaluation and races then add no crop, flip or cutout.
+    """True if a policy has its own crop: training, evaluation and races then add no crop, flip or cutout.
 
     A race writes a ``RandomCrop``, of padding 0 if its winner has none. A schedule has all three in its space.
     """

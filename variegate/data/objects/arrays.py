@@ -76,7 +76,7 @@ class ArrayStore(Store):
 
 
 def open_arrays(images: Any, labels: Any = None, classes: Sequence[str] = ()) -> Samples:
-    """Open one array or CPU tensor of uint8, uint16 or float32, [N, H, W, C] or [N, H, W] (C = 1 to 32), or a list of
+    """Open one array or CPU tensor [N, H, W, C] or [N, H, W] (C = 1 to 32) of uint8, uint16 or float32. Or a list of
     images [H, W, C] and [H, W].
 
     ``labels``: one for each image, as list, array or tensor: ints, floats, or [N, ...] for an array a sample; without

@@ -11,9 +11,9 @@ Args:
         Resizes accept "box", "hamming" and "lanczos" as well.
     antialias: for torchvision's signature. All interpolations but "nearest" are antialiased, whatever it says.
     fill: level, or three levels, of pixels from outside of the image.
-    padding_mode: of maps, what lies beyond the image's edges: "constant" (``fill``), "edge" (its outermost pixels),
-        "reflect" (mirrored without these), "symmetric" (mirrored with them) or "wrap" (the opposite side), as NumPy's
-        ``pad`` continues it to any distance.
+    padding_mode: of maps, the pixels beyond the image's edges: "constant" (``fill``), "edge" (its outermost pixels),
+        "reflect" (mirrored without these), "symmetric" (mirrored with them) or "wrap" (the opposite side). Any distance
+        is continued as in NumPy's ``pad``.
     inplace: for torchvision's signature; only False is accepted.
     size: (height, width) in pixels, or one integer.
 
