@@ -135,7 +135,7 @@ def test_only_the_box_of_the_crop_is_asked_for() -> None:
 def test_what_lies_at_the_border_of_a_box_is_not_seen(interpolation: str) -> None:
     crop = T.RandomResizedCrop(20, scale=(0.02, 0.1), interpolation=interpolation)
     decoder = HostDecoder(spoil=8)
-    assert_same(crop, [FOR_THE_DEVICE["4:2:0"]] * 12, decoder)
+    assert_same(crop, [FOR_THE_DEVICE["4:2:0"]] * 8, decoder)
     assert any(box is not None for _, box in decoder.pieces)
 
 
@@ -230,11 +230,11 @@ def test_which_jpegs_are_ordinary() -> None:
 @pytest.mark.parametrize("decodes_here", [True, False])
 def test_views_of_a_picture_are_of_one_decode(decodes_here: bool) -> None:
     crop = T.RandomResizedCrop(9, scale=(0.05, 0.3))
-    views = T.MultiView([T.RandomResizedCrop(17), crop], counts=[2, 3])
-    files = [FOR_THE_DEVICE["4:2:0"], FOR_THE_HOST["png"], FOR_THE_DEVICE["4:4:4"], FOR_THE_HOST["upside down"]]
-    expected = Augmenter(views).decode_and_run(files, ids=range(4))
+    views = T.MultiView([T.RandomResizedCrop(17), crop], counts=[1, 2])
+    files = [FOR_THE_DEVICE["4:2:0"], FOR_THE_HOST["png"], FOR_THE_HOST["upside down"]]
+    expected = Augmenter(views).decode_and_run(files, ids=range(3))
     decoder = HostDecoder(spoil=8)
     made = run(views, files, decoder if decodes_here else None)
-    assert [group.shape for group in made] == [(4, 2, 3, 17, 17), (4, 3, 3, 9, 9)]
+    assert [group.shape for group in made] == [(3, 1, 3, 17, 17), (3, 2, 3, 9, 9)]
     assert all(torch.equal(group, wanted) for group, wanted in zip(made, expected, strict=True))
-    assert len(decoder.pieces) == 2 * decodes_here
+    assert len(decoder.pieces) == decodes_here

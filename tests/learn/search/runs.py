@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,6 @@ def small_run(model: str = "wrn-10-1", **settings: Any) -> SearchRun:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def late(num_classes: int) -> torch.nn.Module:
-    """A small model. Before the last of four members trains, more time passes than until Tune's next snapshot."""
-    if torch.initial_seed() == member_seed(0, 3):
-        time.sleep(1.5)
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, num_classes))
 
 
 def fragile(num_classes: int) -> torch.nn.Module:

@@ -11,19 +11,21 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
+import numpy as np
 import pytest
 
 import variegate as vg
 from tests.jobs.bounded import fail_after
-from tests.learn.search.objectives import NUMBERS, count
+from tests.learn.search.objectives import NUMBERS, count_late
 from tests.learn.search.runs import small_run
 from tests.one_ray import one_ray
 from variegate.data.base import SourceError
 from variegate.learn import tune
 from variegate.learn.driver import LocalSearch
 from variegate.learn.events import SearchProgress
-from variegate.learn.history import read_log
+from variegate.learn.history import Settings, read_log
 from variegate.learn.policy import SearchSpace
+from variegate.learn.search import ObjectiveRun
 from variegate.learn.tune import ROWS_NAME, TuneSearch, _steps, explored
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
@@ -43,7 +45,7 @@ def cluster(request: pytest.FixtureRequest) -> str:
 def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> None:
     """The search is stopped after the first step, the last result of which is in no snapshot: one member is behind.
 
-    It trains the step again, and skips none.
+    It trains the step again. Scores grow with each step: beside members that are ahead it is the worst.
     """
     stop = Event()
 
@@ -52,7 +54,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
             stop.set()
 
     out = tmp_path / "out"
-    run = small_run("tests.learn.search.runs:late")
+    run = ObjectiveRun(Settings(size=4, interval=2, epochs=6, space=SearchSpace(space="pba-relative")), count_late)
     assert TuneSearch(run, out).run(interrupt, stop) is None
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(run, out, ["cpu"]).run()
@@ -62,17 +64,20 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
     assert sum(segment.epochs for segment in schedule.segments) == 6
     assert seen[-1].step == 3
     history = read_log(out / "population.jsonl")
-    assert [len(rows) for rows in history.steps] == [4, 4, 4]
+    # Each has trained each step, and copies took the weights over.
+    assert [[row.score for row in rows] for rows in history.steps] == [[2.0] * 4, [4.0] * 4, [6.0] * 4]
     assert any(row.copied_from is not None for row in history.rows)
     assert any(number for row in history.steps[-1] for number in row.policy)
     assert not (out / "ray").exists()
 
 
-def test_training_of_users_is_searched(tmp_path: Path, cluster: str) -> None:
-    numbers = NUMBERS | {"population": 2, "epochs": 5}
-    found = vg.search(count, **numbers, out=tmp_path / "out", backend="ray", address=cluster)
-    # Copies took the weights over: all have trained all epochs.
-    assert found.score == 5
+def test_images_are_searched(tmp_path: Path, cluster: str) -> None:
+    pixels = np.random.default_rng(0).integers(60, 120, (48, 8, 8, 3)).astype(np.uint8)
+    sizes: dict[str, Any] = {"population": 2, "epochs": 2, "interval": 1, "model": "wrn-10-1", "batch_size": 8}
+    where: dict[str, Any] = {"out": tmp_path / "out", "backend": "ray", "address": cluster}
+    found = vg.search((pixels, [number % 3 for number in range(48)]), ["Rotate"], repeats=0, **sizes, **where)
+    assert found.schedule.epochs == 2
+    assert 0 <= found.score <= 1
 
 
 def test_an_error_of_users_training_names_the_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
