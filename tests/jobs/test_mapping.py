@@ -103,7 +103,7 @@ def test_whoever_stops_early_leaves_nothing_behind() -> None:
 
 BAD = r"; accepted: uint8"
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    ([*pictures(40), photo(8, 8).astype(np.float32)], {}, r"images\[40\]: got dtype float32" + BAD),
+    ([*pictures(40), photo(8, 8).astype(np.float64)], {}, r"images\[40\]: got dtype float64" + BAD),
     ([*pictures(40), np.zeros((2, 8, 8, 3), np.uint8)], {}, r"images\[40\]: got shape \(2, 8, 8, 3\)" + BAD),
     ([*pictures(40), "cat.jpg"], {}, r"images\[40\]: got str" + BAD),
     (photo(8, 8), {}, r"images: got shape \(8, 8, 3\); accepted: one \[N, H, W, C\]"),
