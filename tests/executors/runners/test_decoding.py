@@ -130,7 +130,7 @@ def test_only_bytes_are_taken() -> None:
         (np.zeros((30, 20, 3)), TypeError, "got dtype float64"),
         (np.zeros((30, 20, 3), np.int16), TypeError, "got dtype int16"),
         (np.zeros((30, 20, 3), np.bool_), TypeError, "got dtype bool"),
-        (torch.zeros(30, 20, 3), TypeError, "got dtype float32"),
+        (torch.zeros(30, 20, 3).double(), TypeError, "got dtype float64"),
         (np.zeros((1, 32_768, 3), np.uint8), ValueError, "sides of at most 32,767 pixels"),
     ],
 )
