@@ -319,7 +319,8 @@ class Augmenter(CopiedByState, RemovedMethods):
         return tuple(group[0] for group in made) if isinstance(made, tuple) else made[0]
 
     def _run_single(self, runner: CpuRunner, pixels: ImageArray, call: Request) -> Any:
-        call = call._replace(depth=depth_of_batch(pixels))
+        depth = depth_of_batch(pixels)
+        call = call._replace(depth=depth) if depth else call
         if isinstance(self.transform, Pipeline):
             drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)
             if not isinstance(drawn, Program):

@@ -140,7 +140,8 @@ class Planner:
         epoch, sample_id, key, _ = self._checked_one(call)
         if self._record is None or self._record.uses_epoch:
             self._record = record_of(self.transform, self._output, 3, epoch)
-        self._record.check_levels(call.depth)
+        if call.depth:
+            self._record.check_levels(call.depth)
         return self._record, sample_id, key
 
     def _checked_one(self, call: Request) -> tuple[int, int, tuple[int, int], Mapping[str, Any]]:

@@ -93,6 +93,8 @@ def depth_of_batch(images: Sequence[ImageArray] | ImageArray, names: str = "imag
 
     Raises TypeError for other dtypes, and ValueError for several: kernels trust it.
     """
+    if isinstance(images, np.ndarray) and (depth := depth_of(images.dtype)) is not None:
+        return depth
     of_batch = [images.dtype] if isinstance(images, np.ndarray) else [image.dtype for image in images]
     depths = [depth_of(dtype) for dtype in of_batch]
     for i, depth in enumerate(depths):

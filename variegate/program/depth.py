@@ -11,7 +11,7 @@ from variegate.arrays import AnyArray
 
 
 class Depth(IntEnum):
-    """Types of the numbers that pixels are. Black is 0 in each."""
+    """Types of the numbers that pixels are. Black is 0 in each. True, as an int, for those of more than 256 levels."""
 
     UINT8 = 0
     UINT16 = 1
@@ -41,9 +41,13 @@ _KNOWN = {depth.dtype: depth for depth in Depth}
 ACCEPTED = "uint8, uint16 or float32"
 
 
+# Hashing a dtype takes longer than all else that is done to a small image in Python.
+_BYTE = np.dtype(np.uint8)
+
+
 def depth_of(dtype: Any) -> Depth | None:
     """The depth of images of a NumPy dtype; None if it is not accepted."""
-    return _KNOWN.get(dtype)
+    return Depth.UINT8 if dtype is _BYTE else _KNOWN.get(dtype)
 
 
 def in_native_order(array: AnyArray) -> AnyArray:

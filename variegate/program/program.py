@@ -24,7 +24,7 @@ from variegate.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from variegate.program.depth import Depth, needs_levels
+from variegate.program.depth import Depth, depth_of, needs_levels
 from variegate.program.ops import NEEDS_LEVELS, NUM_ARGS, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
 
@@ -40,13 +40,11 @@ STAGES = ("sampled", "fused")
 MAX_SIDE = 32_767
 MAX_CHANNELS = 32
 
-_DTYPES = {depth.dtype for depth in Depth}
-
 
 def is_kernel_image(value: Any) -> TypeGuard[ImageArray]:
     """True for an image as kernels read it: a contiguous array [H, W, 1 or 3] of a ``Depth``, sides from 1 to
     MAX_SIDE."""
-    if type(value) is not np.ndarray or value.dtype not in _DTYPES or value.ndim != 3:
+    if type(value) is not np.ndarray or value.ndim != 3 or depth_of(value.dtype) is None:
         return False
     height, width, channels = value.shape
     has_shape = 0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE and channels in (1, 3)

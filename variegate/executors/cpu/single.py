@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from variegate.arrays import AnyArray, ImageArray
+from variegate.executors.batches import depth_of_batch
 from variegate.executors.cpu.executor import STREAM_FROM_BYTES, run
 from variegate.executors.cpu.kernels import result_format, scratch_address
 from variegate.executors.cpu.memory import RESULTS
@@ -54,7 +55,6 @@ _CALL_FIELD = {name: 8 * i for i, (name, _) in enumerate(SINGLE_CALL)}
 _CALL = Struct("9q")
 _SIZE = Struct("2q")
 _NO_TABLES = Tables()
-_DEPTHS = {depth.dtype: depth for depth in Depth}
 
 _make_one = entry("vg_make_one", c_void_p)
 
@@ -148,7 +148,7 @@ class SingleImageWorkspace:
         self, draws: int, records: int, pixels: ImageArray, size: tuple[int, int], output: Output, composed: bool
     ) -> AnyArray:
         """Make the result by a call with these fields. ``size``: of the result, as far as known."""
-        depth = _DEPTHS[pixels.dtype]
+        depth = depth_of_batch(pixels)
         known = self._format
         if known is None or output is not known[0] or depth is not known[1]:
             self._set_format(output, depth)
@@ -248,8 +248,8 @@ def run_one(image: ScalarDraw, pixels: ImageArray, output: Output, composed: boo
 
     ``pixels``: contiguous [H, W, C] of the image's shape. Raises ValueError for instructions that need 256 levels.
     """
-    depth = _DEPTHS[pixels.dtype]
-    if depth.is_deep:
+    depth = depth_of_batch(pixels)
+    if depth:
         image.check_levels(depth)
     rectangles = image.rectangles
     has_room = len(image.records) <= SLOTS and (rectangles is None or len(rectangles) <= RECTANGLES)

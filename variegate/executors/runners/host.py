@@ -131,6 +131,6 @@ def each_tensor(room: Any, output: Output, dtype: torch.dtype) -> Any:
     if isinstance(room, (tuple, list)):
         return type(room)(each_tensor(part, output, dtype) for part in room)
     tensor = torch.from_numpy(room)
-    if not output.is_float or dtype == torch.float32:
+    if output.mean is None or dtype == torch.float32:
         return tensor
     return by_openmp(lambda: tensor.to(dtype))
