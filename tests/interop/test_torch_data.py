@@ -135,14 +135,14 @@ def test_the_bytes_of_a_file_are_decoded() -> None:
     ("image", "error", "message"),
     [
         (
-            torch.rand(3, 8, 8),
+            torch.rand(3, 8, 8).double(),
             TypeError,
-            r"image: got .* torch.float32; accepted: uint8 or uint16\. Leave ToTensor",
+            r"image: got .* torch.float64; accepted: uint8 or uint16 or float32\. Leave ToTensor",
         ),
         (
             np.zeros((8, 8, 3)),
             TypeError,
-            r"image: got an image of dtype float64; accepted: uint8 or uint16\. Leave",
+            r"image: got an image of dtype float64; accepted: uint8 or uint16 or float32\. Leave",
         ),
         (np.zeros((3, 8, 8), np.uint8), ValueError, r"image: got shape \(3, 8, 8\); accepted: a PIL image"),
         (np.zeros((0, 8, 3), np.uint8), ValueError, r"image: got shape \(0, 8, 3\)"),
@@ -324,7 +324,11 @@ def test_labels_choose_for_cond() -> None:
         ([{"image": photo(), "target": 1}], TypeError, r"items\[0\]: got a dict with 'image', 'target'; accepted"),
         ([(photo(), 1, 2), (photo(), 1)], ValueError, r"items\[1\]: got no id where others have one"),
         ([(photo(), 1, "a")], ValueError, r"items\[0\]: got the id 'a'; accepted: an integer from 0 to 2\*\*64 - 1"),
-        ([(photo(), 1), (torch.rand(3, 4, 4), 1)], TypeError, r"the image of items\[1\]: got .*float32.*Leave"),
+        (
+            [(photo(), 1), (torch.rand(3, 4, 4).double(), 1)],
+            TypeError,
+            r"the image of items\[1\]: got .*float64.*Leave",
+        ),
         ([(photo(), np.zeros(2)), (photo(), np.zeros(3))], ValueError, r"items\[1\]: got \(3,\) where items\[0\] has"),
     ],
 )
