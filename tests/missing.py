@@ -259,13 +259,16 @@ Nothing of this name is there yet. To begin (docs/architecture.md, Where new thi
   a policy: its class in a file of variegate/policies/; a name for it in variegate/policies/load.py
   a command: a function in variegate/cli/, and its place in _PANELS of variegate/cli/commands.py"""
 # What to run meanwhile, by the folder of the edited file.
+_TEST_SOURCE = (
+    "pytest tests/data/test_contract.py -n 0 -k {name}; pytest tests/data/test_opening.py tests/test_words.py"
+)
 COMMANDS = {
     "native": "make native  # compiles what changed, for this processor",
     "variegate/program": "make generated native  # constants are in every C++ file: all are compiled, once",
     "tests/oracle": "pytest tests/executors/test_contract.py -n 0 -k {upper}  # the CPU beside the oracle",
     "variegate/executors/cuda": "pytest tests/executors/cuda/test_interpreted.py -n 0 -k {upper}  # the GPU's kernels",
-    "variegate/data": "pytest tests/data/test_contract.py tests/data/test_opening.py -n 0 -k {name}",
-    "tests/data": "pytest tests/data/test_contract.py tests/data/test_opening.py -n 0 -k {name}",
+    "variegate/data": _TEST_SOURCE,
+    "tests/data": _TEST_SOURCE,
     "variegate/transforms": "pytest tests/ops/test_every_class.py -n 0 -k {name}",
 }
 

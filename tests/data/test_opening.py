@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import variegate as vg
 from tests.data.tars import encoded, labelled, read_all, tar_bytes, write_shards, write_tar
 from variegate.data import kinds as file_kinds
 from variegate.data.base import SourceError
+from variegate.data.kinds import FILE_KINDS
 from variegate.data.samples import Samples
 from variegate.data.sharded import ShardedSource
 
@@ -70,6 +72,7 @@ def test_objects_of_other_kinds(spec: Any) -> None:
 
 
 # Below a folder with Shards/train-00.tar to 02, mixed/{a.txt, a.parquet, train-00.tar}, cat/1.jpg and b.tar.gz.
+KINDS = ", ".join(kind.suffixes[0] for kind in FILE_KINDS)
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ("shard", {}, "^{root}/shard: no such file or folder; did you mean {root}/Shards[?]$"),
     (
@@ -84,7 +87,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ("mixed/a.txt", {}, r"a\.txt: a file of a kind that is not read; accepted: a folder of images"),
     ("mixed", {}, r"holds \.tar and \.parquet files; say which: .*/\*\.tar or .*/\*\.parquet"),
     ("mixed/{a.parquet,train-00.tar}", {}, r"a\.parquet and .*train-00\.tar: files of different kinds"),
-    (["mixed/a.txt"] * 2, {}, r"a\.txt: in a list or pattern, \.tar, \.parquet, \.arrow files are accepted"),
+    (["mixed/a.txt"] * 2, {}, rf"a\.txt: in a list or pattern, {re.escape(KINDS)} files are accepted"),
     ("cat", {"stream": True}, r"stream=True is for \.tar shards"),
     ("cat", {"classes": ["a"]}, "classes= is for"),
     ("Shards", {"on_error": "igno"}, "on_error: got 'igno'; accepted: 'raise', 'skip'"),

@@ -18,13 +18,15 @@ import sys
 import tempfile
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import NoReturn
 
+from tests.soak import parsers
 from tests.soak.mutating import Parser, fault_of, random_for
-from tests.soak.parsers import annotated, indexes, kept, packs, regions, trained
 
-_MODULES = (annotated, indexes, kept, packs, regions, trained)
+_MODULES = [import_module(f"tests.soak.parsers.{found.name}") for found in iter_modules(parsers.__path__)]
 PARSERS = {parser.name: parser for module in _MODULES for parser in module.PARSERS}
 _BATCH = 400
 # More for the first input of a process, which imports modules.

@@ -110,8 +110,8 @@ ACCEPTED = (
 
 
 def file_kind(location: Location) -> Format | None:
-    """The format by the extension, in any case; the query of an address is ignored. None for images and unknown
-    extensions. None for images and all else."""
+    """The format by the extension, in any case; the query of an address is ignored. None for images and
+    for unknown extensions."""
     for name in location.names:
         for kind in FILE_KINDS:
             if name.lower().endswith(kind.suffixes):

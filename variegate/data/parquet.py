@@ -60,7 +60,7 @@ from variegate.data.storage import Storage
 from variegate.decode import read_bytes
 from variegate.errors import DecodeError, one_line
 from variegate.io.amounts import pluralize
-from variegate.io.files import NotRegularError, StrPath, open_regular
+from variegate.io.files import NotRegularError, StrPath
 from variegate.io.location import Location, LocationLike, cache_folder
 
 _ACCEPTED = "a Parquet file with a column of images"
@@ -85,7 +85,7 @@ class ParquetFile:
     def opened(self, is_checked: bool = False) -> Iterator[pq.ParquetFile]:
         """Context manager: the file, reopened for each use; ``is_checked``: compares checksums of pages. Raises
         OSError."""
-        with open_random(self.location) as (handle, size, stamp):
+        with reading.open_random(self.location) as (handle, size, stamp):
             if (size, stamp) != (self.size, self.stamp):
                 raise OSError("the file has changed since it was opened")
             # Over a network, the columns' parts are fetched together and ahead. From a disk they are read bit by bit,
@@ -100,14 +100,16 @@ class ParquetFile:
             with self.opened() as opened:
                 return opened.read(columns=columns)
         except Exception as error:
-            raise SourceError(f"{self.location}: {what} cannot be read: {reason_for(error, self.location)}") from None
+            raise SourceError(
+                f"{self.location}: {what} cannot be read: {parquet_reason(error, self.location)}"
+            ) from None
 
 
 def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     """Read the footer of a file. Raises SourceError naming the file, and accepted files."""
     location = Location.parse(path, chain=True)
     try:
-        with open_random(location) as (handle, size, stamp):
+        with reading.open_random(location) as (handle, size, stamp):
             if size == 0:
                 raise SourceError(f"{location}: zero bytes: the file is empty; accepted: {accepted}")
             opened = pq.ParquetFile(handle)
@@ -118,11 +120,11 @@ def open_file(path: LocationLike, accepted: str = _ACCEPTED) -> ParquetFile:
     except NotRegularError as error:
         raise SourceError(f"{location}: {error.strerror}") from None
     except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads this address with
-        raise SourceError(f"{location}: {reason_for(error, location)}; accepted: {accepted}") from None
+        raise SourceError(f"{location}: {parquet_reason(error, location)}; accepted: {accepted}") from None
     return ParquetFile(location, size, stamp, schema, metadata)
 
 
-def reason_for(error: Exception, location: Location | None = None) -> str:
+def parquet_reason(error: Exception, location: Location | None = None) -> str:
     """The reason of an error, in words for the file's owner, without the secrets of the address."""
     is_systems = isinstance(error, OSError) and error.errno is not None
     location = location or Location.of("")
@@ -132,25 +134,6 @@ def reason_for(error: Exception, location: Location | None = None) -> str:
     if isinstance(error, pa.ArrowInvalid) and ("magic bytes" in text or "too small" in text or "file size" in text):
         return "not a Parquet file, or cut short: it does not end as one does"
     return f"damaged: {text}" if isinstance(error, pa.ArrowException) else text
-
-
-@contextmanager
-def open_random(location: Location) -> Iterator[tuple[Any, int, str]]:
-    """The open file, its size and a stamp."""
-    if not location.is_url:
-        with open_regular(location.address()) as handle:
-            status = os.fstat(handle.fileno())
-            # Arrow's own file: it reads without holding Python's lock. By the descriptor where the system has names for
-            # those, because by its own name it may be another file by now.
-            same = f"/dev/fd/{handle.fileno()}"
-            with pa.OSFile(same if os.path.exists(same) else location.address()) as file:
-                yield file, status.st_size, str(status.st_mtime_ns)
-        return
-    system, inner = reading.filesystem(location)
-    # The storage's metadata of a file: its checksum, version or time.
-    stamp = digest_of(repr(sorted(system.info(inner).items(), key=str)))
-    with system.open(inner, "rb") as handle:
-        yield handle, int(system.size(inner)), stamp
 
 
 _ACCEPTED_IMAGES = "a column of image files: struct<bytes: binary, path: string> (Hugging Face's) or binary"
@@ -425,7 +408,7 @@ class ParquetStore(Store):
         except MemoryError:
             raise
         except Exception as error:
-            reason = f"its row group {group} cannot be read: {reason_for(error, reader.file.location)}"
+            reason = f"its row group {group} cannot be read: {parquet_reason(error, reader.file.location)}"
             raise DecodeError(str(samples.row_name(row)), reason) from None
         if data is None:
             data = read_named_file(path, reader.file.location, self._image_root, str(samples.row_name(row)))

@@ -25,8 +25,7 @@ from variegate.arrays import AnyArray, UInt8Array
 from variegate.data.arrow_ipc import Span, read_but_last_column
 from variegate.data.base import SourceError, StoredFile, digest_of
 from variegate.data.labels import checked_names
-from variegate.data.parquet import open_random
-from variegate.data.reading import FileVersion, read_range, reason_for, version_of
+from variegate.data.reading import FileVersion, open_random, read_range, reason_for, version_of
 from variegate.data.samples import Samples, Store, concat
 from variegate.data.shards import GroupedShard, Labels, Record
 from variegate.data.storage import Storage

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import Any, NamedTuple, cast
 
-from variegate.data.base import SourceError
+from variegate.data.base import SourceError, digest_of
 from variegate.data.kinds import KIND_NAMES
 from variegate.errors import DecodeError, one_line
 from variegate.io.files import (
@@ -99,6 +99,27 @@ def find_below(location: Location, withdirs: bool = False) -> dict[str, dict[str
         found = fs.find(root, withdirs=withdirs, detail=True)
     begin = len(root.rstrip("/")) + 1 if root.strip("/") else len(root)
     return {path[begin:].strip("/"): info for path, info in found.items()}
+
+
+@contextmanager
+def open_random(location: Location) -> Iterator[tuple[Any, int, str]]:
+    """Open a file for reads at any place -> (the file, its size in bytes, a stamp that changes with it)."""
+    import pyarrow as pa
+
+    if not location.is_url:
+        with open_regular(location.address()) as handle:
+            status = os.fstat(handle.fileno())
+            # Arrow's own file: it reads without holding Python's lock. By the descriptor where the system has names for
+            # those, because by its own name it may be another file by now.
+            same = f"/dev/fd/{handle.fileno()}"
+            with pa.OSFile(same if os.path.exists(same) else location.address()) as file:
+                yield file, status.st_size, str(status.st_mtime_ns)
+        return
+    system, inner = filesystem(location)
+    # The storage's metadata of a file: its checksum, version or time.
+    stamp = digest_of(repr(sorted(system.info(inner).items(), key=str)))
+    with system.open(inner, "rb") as handle:
+        yield handle, int(system.size(inner)), stamp
 
 
 def reason_for(error: BaseException, location: Location, verb: str = "read") -> str:

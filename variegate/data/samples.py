@@ -27,8 +27,9 @@ from variegate.errors import DecodeError
 from variegate.io.location import Location, inside
 from variegate.threads import computed_once
 
+# Of an id, the bits of a sample's position within its shard.
+POSITION_BITS = 32
 # Values of all rows, or a function that returns the values of given rows.
-POSITION_BITS = 32  # for ids: positions of samples within their shard
 Column: TypeAlias = AnyArray | Callable[[Int64Array], Any]
 
 

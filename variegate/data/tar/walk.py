@@ -320,8 +320,8 @@ class TarSample(NamedTuple):
     end: int
 
 
-def too_large(size: int) -> str:
-    """The error for a member of this size; "" if it is accepted."""
+def size_error(size: int) -> str:
+    """The reason to refuse a member of this size in bytes; "" if it is accepted."""
     return f"{size:,} bytes; at most {format_limit(MOST_BYTES)} are read" if size > MOST_BYTES else ""
 
 

@@ -41,8 +41,8 @@ from variegate.data.tar.walk import (
     notes_of_walks,
     read_members,
     resolve_label,
+    size_error,
     split_name,
-    too_large,
 )
 from variegate.data.yolo import objects_of_texts, yolo_rows
 from variegate.errors import DecodeError
@@ -89,7 +89,7 @@ class TarStore(Store):
 
     def _read(self, samples: Samples, row: int, offset: int, size: int, what: str = "") -> bytes:
         name = str(samples.row_name(row))
-        if problem := too_large(size):
+        if problem := size_error(size):
             raise DecodeError(name, f"{what}{problem}")
         file, _ = samples.file_of(row)
         open_copy = None

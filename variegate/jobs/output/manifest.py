@@ -146,14 +146,14 @@ class Manifest:
         return columns | {"operations": operations}
 
     def _read(self, group: int, columns: list[str] | None = None) -> Any:
-        from variegate.data.parquet import reason_for
+        from variegate.data.parquet import parquet_reason
 
         try:
             with self._file.opened(is_checked=True) as opened:
                 return opened.read_row_group(group, columns)
         except Exception as error:  # of pyarrow, of fsspec, or of any package that fsspec reads with
             place = f"{self._file.location}: rows from {self._starts[group]:,} on"
-            raise SourceError(f"{place} cannot be read: {reason_for(error, self._file.location)}") from None
+            raise SourceError(f"{place} cannot be read: {parquet_reason(error, self._file.location)}") from None
 
 
 def read_manifest(path: StrPath) -> Manifest:
