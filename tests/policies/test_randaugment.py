@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from variegate import transforms as T
 from variegate.policies import RandAugment, TrivialAugmentWide
 from variegate.policies.spaces import space
 from variegate.program.ops import Interpolation, Op
@@ -127,6 +128,13 @@ def test_the_space_of_dali(draw, policy) -> None:
     share = 1 if policy is TrivialAugmentWide else 9 / 30 * 100 / 224
     assert np.abs(program.args[:, 0, 0]).max() == pytest.approx(share * 331)
     assert len(policy(space="dali")._table.entries) == 14
+
+
+def test_other_operations_of_one_number_go_by_their_names(draw) -> None:
+    program = draw(RandAugment(1, 30, operations=["GaussianNoise", "Gamma", "Invert"]), 300)
+    assert set(program.opcode[:, 0].tolist()) == {Op.GAUSSIAN_NOISE, Op.GAMMA, Op.INVERT}
+    strongest = T.GaussianNoise._typical_range.high
+    assert program.args[program.opcode[:, 0] == Op.GAUSSIAN_NOISE, 0, 1].max() == pytest.approx(strongest)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from variegate.ops import arguments
 from variegate.ops.arguments import MAX_BINS, MAX_ENTRIES, ArgumentError, Fill, InterpolationName, RgbColor, two_numbers
 from variegate.ops.base import Transform, set_field
 from variegate.ops.magnitude import WithProbability
-from variegate.ops.schema import Argument, Converted, Range
+from variegate.ops.schema import LARGEST, Argument, Converted, Range
 from variegate.policies import table
 from variegate.policies.spaces import Space, space
 from variegate.policies.table import EMISSIONS, Emission, Entry, Policy, emission_of
@@ -194,7 +194,10 @@ class _Declared:
 
 
 def entry_of(owner: object, where: str, operation: Any, source: Space, full: float | None = None) -> Entry:
-    """The entry of a name of the space ``source`` or of an Augmentation; ``full``: the highest level, if another."""
+    """The entry of an Augmentation, or of a name of the space ``source``.
+
+    ``full``: the highest level, if it is not the space's.
+    """
     top = float(source.full if full is None else max(full, 1.0))
     if isinstance(operation, Augmentation):
         return Entry(operation.name, operation.emission, _Declared(operation, top))
@@ -218,6 +221,16 @@ def entries_of(
 ) -> list[Entry]:
     """``entry_of`` every one of a list."""
     return [entry_of(owner, f"{argument}[{i}]", op, source, full) for i, op in enumerate(operations)]
+
+
+def with_defaults(operations: Sequence[Any], source: Space) -> list[Any]:
+    """The same operations, where names that ``source`` lacks are Augmentations of the typical range of their class."""
+    return [_default_for(operation, source) or operation for operation in operations]
+
+
+def _default_for(operation: Any, source: Space) -> Augmentation | None:
+    is_other = isinstance(operation, str) and operation not in source.rules and operation in Transform.registry
+    return default_augmentation(operation) if is_other else None
 
 
 class OperationList(Argument):
@@ -244,6 +257,26 @@ def has_magnitude(name: str) -> bool:
     cls = Transform.registry.get(name)
     typical = None if cls is None else cls._typical_range
     return hasattr(cls, "_magnitude_name") or (typical is not None and typical.build is not None)
+
+
+def default_augmentation(name: str) -> Augmentation | None:
+    """An operation with the typical range of its class, or its bounds; None if it has neither.
+
+    A class that has a probability and no magnitude is applied with probability 1.
+    """
+    cls: Any = Transform.registry.get(name)
+    typical = None if cls is None else cls._typical_range
+    if typical is not None:
+        low, high = (typical.high, typical.low) if typical.identity == typical.high else (typical.low, typical.high)
+        is_symmetric = low == -high
+        return Augmentation(name, name, (0.0 if is_symmetric else low, high), signed=is_symmetric)
+    if name in EMISSIONS:
+        return Augmentation(name, name)
+    if hasattr(cls, "_magnitude_range"):
+        bounds = cls._magnitude_range
+        has_bounds = max(-bounds.low, bounds.high) < LARGEST
+        return Augmentation(name, name, (bounds.low, bounds.high)) if has_bounds else None
+    return Augmentation(name, cls(p=1.0)) if issubclass(cls, WithProbability) and cls._value_name is None else None
 
 
 def _add_each(

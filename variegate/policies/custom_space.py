@@ -16,8 +16,7 @@ from variegate.ops.base import Transform
 from variegate.ops.custom import CustomOp
 from variegate.ops.description import from_dict
 from variegate.ops.magnitude import MagnitudeOp, WithProbability
-from variegate.ops.schema import LARGEST
-from variegate.policies.augmentation import Augmentation, entry_of, has_magnitude
+from variegate.policies.augmentation import Augmentation, default_augmentation, entry_of, has_magnitude
 from variegate.policies.spaces import SPACES, Rule, Space, space
 from variegate.policies.table import EMISSIONS, Emission
 from variegate.program.ops import Op
@@ -185,9 +184,12 @@ def parse_operation(text: str, base: Space, where: str = "operations") -> str | 
         if cls is not None and issubclass(cls, CustomOp):
             return _custom_operation(cls, ends, signed)
         if ends is None:
-            if name not in base.rules and not _has_default(name):
+            if name in base.rules:
+                return name
+            default = default_augmentation(name)
+            if default is None:
                 raise PolicyError(where, text, f"{name}:low..high, as {name} has no range of its own")
-            return name if name in base.rules else _default_operation(name)
+            return default
         if not has_magnitude(name):
             raise PolicyError(where, text, f"{name} without a range, as it has no magnitude")
         return Augmentation(name, name, ends, signed=signed)
@@ -219,28 +221,6 @@ def _custom_operation(cls: type[CustomOp], ends: tuple[float, float] | None, sig
         return Augmentation(cls.__name__, cls())
     cls((min(ends), max(ends)))  # refuses arguments outside of the domain
     return Augmentation(cls.__name__, cls(), ends, signed=signed)
-
-
-def _has_default(name: str) -> bool:
-    """False for a class of one number without a typical range, and without bounds that could stand for it."""
-    cls: Any = Transform.registry.get(name)
-    if cls is None or cls._typical_range is not None or name in EMISSIONS or not hasattr(cls, "_magnitude_range"):
-        return True
-    return max(-cls._magnitude_range.low, cls._magnitude_range.high) < LARGEST
-
-
-def _default_operation(name: str) -> Augmentation:
-    """An operation with the typical range of its class, or its bounds; a class with a probability only is applied at
-    1."""
-    cls: Any = Transform.registry.get(name)
-    typical = None if cls is None else cls._typical_range
-    if typical is None and name not in EMISSIONS and hasattr(cls, "_magnitude_range"):
-        return Augmentation(name, name, (cls._magnitude_range.low, cls._magnitude_range.high))
-    if typical is None:
-        return Augmentation(name, name if name in EMISSIONS else cls(p=1.0))
-    low, high = (typical.high, typical.low) if typical.identity == typical.high else (typical.low, typical.high)
-    is_symmetric = low == -high
-    return Augmentation(name, name, (0.0 if is_symmetric else low, high), signed=is_symmetric)
 
 
 def _catalogue() -> list[str]:

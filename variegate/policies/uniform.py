@@ -24,7 +24,7 @@ from variegate.ops.description import substituted, walk
 from variegate.ops.magnitude import between
 from variegate.ops.schema import Range
 from variegate.ops.tone import Solarize
-from variegate.policies.augmentation import OperationList, entries_of
+from variegate.policies.augmentation import OperationList, entries_of, with_defaults
 from variegate.policies.spaces import space_of
 from variegate.policies.table import OperationTable, Policy, emit_blur
 from variegate.program.draws.recorder import DrawContext
@@ -57,7 +57,7 @@ class UniformPolicy(Policy, abstract=True):
     def _table(self) -> OperationTable:
         """The policy's last bin is the end of every range."""
         source = space_of(self.space, self._ranges)
-        names = source.default if self.operations is None else self.operations
+        names = source.default if self.operations is None else with_defaults(self.operations, source)
         return self._table_of(entries_of(self, "operations", names, source, self.num_magnitude_bins - 1), source.fill)
 
     @computed_once
