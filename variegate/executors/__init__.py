@@ -1,1 +1,1 @@
-"""Programs + pixels -> pixels. Every executor runs the same programs; ``tests/oracle`` defines what they mean."""
+"""Executors: run a program on pixels. All run the same programs, bit for bit as ``tests/oracle`` defines them."""

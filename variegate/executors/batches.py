@@ -1,4 +1,4 @@
-"""Batches of images: threads over their rows, and the images side by side in one buffer."""
+"""Batches of images: distribute rows over threads, check images against programs, pack images into one buffer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from variegate.program.depth import ACCEPTED, Depth, depth_of
 from variegate.program.program import Program
 from variegate.threads import Threads, default_threads
 
-# Where it is set, ``share_out`` adds how many seconds its threads worked beyond those that its caller waited for them.
+# If set, ``share_out`` appends the seconds that its threads worked, less the seconds that its caller waited.
 extra_seconds: ContextVar[list[float] | None] = ContextVar("extra_seconds", default=None)
-# Rows handed to a thread at a time: enough to hide the hand-over, few enough to balance unequal rows.
+# Rows that a thread takes at a time: enough to hide the cost of taking, few enough to balance unequal rows.
 ROWS_AT_A_TIME = 8
 
 
@@ -30,7 +30,7 @@ def _thread_pool(threads: int) -> Threads:
 def share_out(
     work: Callable[[Int64Array], None], number: int, num_threads: int | None, chunk: int = ROWS_AT_A_TIME
 ) -> None:
-    """``work`` on all of 0..number-1, in chunks that threads take one after another."""
+    """Call ``work`` with all indices 0..number-1, in chunks that threads take one after another."""
     threads = default_threads() if num_threads is None else num_threads
     every = np.arange(number, dtype=np.int64)
     if threads == 1 or number <= 1:
@@ -39,7 +39,7 @@ def share_out(
     chunk = max(1, min(chunk, -(-number // threads)))
     pool = _thread_pool(threads)
     extra = extra_seconds.get()
-    # Threads take what is next by themselves: a task for every chunk would cost a hand-over, and wake the caller.
+    # Each thread takes the next chunk from a shared queue: a pool task per chunk would cost a context switch each.
     starts = deque(range(0, number, chunk))
     errors: dict[int, BaseException] = {}
 
@@ -66,8 +66,8 @@ def share_out(
             parts.append(pool.submit(take))
         wait(parts)
     finally:
-        # Threads write to memory by its address: none may be left at work when the caller gives that memory up, be it
-        # for an error of one of them or a Ctrl-C.
+        # Threads write to raw addresses, so all must stop before the caller frees that memory, also after an error or
+        # Ctrl-C.
         starts.clear()
         for part in parts:
             part.cancel()
@@ -75,13 +75,13 @@ def share_out(
         if extra is not None:
             extra.append(-time.perf_counter())
     if errors:
-        # What comes before a chunk has been taken before it, so that this is the same error every time.
+        # Chunks are taken in order, so the first one that fails, and hence this error, is the same in every run.
         first = errors[min(errors)]
         errors.clear()
         try:
             raise first
         finally:
-            del first  # its traceback holds this frame, and with it all that the caller gives up
+            del first  # its traceback refers to this frame, which would keep the caller's memory alive
 
 
 # Images begin at multiples of this many bytes.
@@ -89,9 +89,9 @@ _ALIGNMENT = 16
 
 
 def depth_of_batch(images: Sequence[ImageArray] | ImageArray, names: str = "images[{}]") -> Depth:
-    """The depth of images, or of one array of them; UINT8 without images. ``names``: what errors call an image.
+    """Return the depth of a list or one array of images; UINT8 without images. ``names``: an image in errors.
 
-    Raises TypeError for other dtypes, and ValueError for several: kernels trust it.
+    Raises TypeError for other dtypes, and ValueError for several dtypes: kernels do not check.
     """
     if isinstance(images, np.ndarray) and (depth := depth_of(images.dtype)) is not None:
         return depth
@@ -114,8 +114,7 @@ def shapes_of(images: Sequence[ImageArray] | ImageArray) -> Int32Array:
 
 
 def check_fits(program: Program, shapes: Int32Array, depth: Depth) -> None:
-    """ValueError unless images of these shapes and depth are those that the program was sampled for: kernels trust
-    its sizes."""
+    """Raise ValueError if the program was sampled for other shapes or another depth: kernels do not check sizes."""
     if program.blend is not None and program.blend.lacks_alpha:
         raise ValueError("program: got one without CopyPaste's masks; accepted: a call with dicts that have 'masks'")
     for row, source in enumerate(program.source.tolist()):
@@ -128,7 +127,7 @@ def check_fits(program: Program, shapes: Int32Array, depth: Depth) -> None:
 
 
 def packed_offsets(shapes: Int32Array) -> tuple[Int64Array, int]:
-    """Aligned places for images -> (offsets int64[N], bytes in all)."""
+    """Aligned positions of images in one buffer -> (offsets int64[N], size of the buffer in bytes)."""
     sizes = shapes.astype(np.int64).prod(axis=1)
     ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)
     return np.concatenate([np.zeros(1, np.int64), ends])[:-1], int(ends[-1]) if len(ends) else 0
@@ -139,7 +138,7 @@ def write_images(
     images: Sequence[UInt8Array] | UInt8Array,
     offsets: Int64Array,
 ) -> None:
-    """Copy contiguous images to their places, by as many threads as there are cores."""
+    """Copy contiguous images to ``offsets`` of ``memory``, on one thread per core."""
 
     def copy(rows: Int64Array) -> None:
         for i in rows.tolist():

@@ -1,4 +1,7 @@
-"""The steps by which workers make one image, pass by pass, each on bands of lines and complete before the next."""
+"""Plan of one large image that several workers make: a list of steps, each split into bands of lines.
+
+A step begins when the step before it is complete.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +25,26 @@ Shape = tuple[int, int, int]
 # Bands of a step, and lines of a band, unless tiles are lower.
 _BANDS = 64
 _MIN_LINES = 8
-# Maps that keep coordinates in 32 bits, of which 15 or 16 are a fraction. They and tables count bytes in 31 bits.
+# These maps keep coordinates in 32 bits, 15 or 16 of them fraction bits. They and tables count bytes in 31 bits.
 _FIXED_POINT = (PassSource.FIXED, PassSource.CHAIN, PassSource.INTERPOLATED, PassSource.FOLDED)
 _MAX_SIDE = 32_767
 _MAX_BYTES = 1 << 31
 
 
 class Work(Enum):
-    """Steps that are not a pass of a program."""
+    """Work of a step that is not a pass of a program."""
 
-    READ = "read"  # the file into memory
-    PICK = "pick"  # three channels of many
-    BLEND = "blend"  # rows of a program, joined
-    WRITE = "write"  # what the program made to its file
+    READ = "read"  # load the source file into memory
+    PICK = "pick"  # copy three channels of an image that has more
+    BLEND = "blend"  # blend the rows of a program
+    WRITE = "write"  # write the program's output to its file
 
 
 class Step(NamedTuple):
-    """``lines`` of ``target``, ``band`` at a time. ``source`` and ``target``: names of memory."""
+    """Work that makes ``lines`` lines of ``target`` from ``source``, ``band`` lines at a time.
+
+    ``source`` and ``target`` are names of buffers, see ``Steps.sizes``.
+    """
 
     work: BandStep | Work
     source: str
@@ -46,18 +52,18 @@ class Step(NamedTuple):
     shape: Shape  # of the source
     lines: int
     band: int
-    program: int = 0  # its number
+    program: int = 0  # index in Steps.programs
     row: int = 0
-    number: int = 0  # of the pass
+    number: int = 0  # index of the pass in the row
     is_last: bool = False
-    read: tuple[int, ...] = ()  # channels of a PICK
+    read: tuple[int, ...] = ()  # the channels that PICK copies
 
     def bands(self) -> list[tuple[int, int]]:
         return [(begin, min(begin + self.band, self.lines)) for begin in range(0, self.lines, self.band)]
 
 
 class Part(NamedTuple):
-    """Memory that a program made, and the channels of it that belong to the result."""
+    """Output buffer of a channel group's program; its channels are ``begin`` to ``end`` of the result."""
 
     name: str
     shape: Shape
@@ -69,14 +75,14 @@ class Part(NamedTuple):
 class Steps:
     """Steps in order, for the fused ``program`` of one image of ``shape``.
 
-    ``made``: the shape of the result, [H, W, C]. ``sizes``: bytes of memory by its name, but for "source" and "result".
-    Raises ValueError naming what cannot be done in bands.
+    ``made``: the shape of the result, [H, W, C]. ``sizes``: buffer name -> bytes, except "source" and "result".
+    Raises ValueError naming the part of the program that cannot run in bands.
     """
 
     program: Program
     shape: Shape
     tile: int
-    is_direct: bool  # the last pass writes the result itself
+    is_direct: bool  # the last pass writes to the result, without a WRITE step
     is_cuda: bool
     programs: list[Program] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -101,7 +107,7 @@ class Steps:
             self.steps.append(Step(Work.WRITE, "made0", "result", self.made, self.made[0], self.tile))
 
     def _part(self, program: Program, source: str, shape: Shape, made: str) -> Shape:
-        """A program of three channels, or of one; the shape of what it makes."""
+        """Add the steps of a program of one or three channels; return the shape of its output."""
         if program.blend is None:
             if program.num_rows != 1:
                 raise ValueError(f"tiles: got {program.num_rows} rows; accepted: one image, augmented once")
@@ -117,7 +123,7 @@ class Steps:
         return self._chain(_finishing(program, int(entries.row[0]), blended), 0, "blended", blended, made)
 
     def _chain(self, program: Program, row: int, source: str, shape: Shape, made: str, is_last: bool = True) -> Shape:
-        """The passes of a row."""
+        """Add the steps of a row's passes; return the shape of their output."""
         assert program.passes is not None
         assert program.num_passes is not None
         if not self.programs or self.programs[-1] is not program:
@@ -168,7 +174,7 @@ class Steps:
         return shape
 
     def _add(self, step: Step, size: int) -> None:
-        """``size``: bytes of the target."""
+        """Add a step. ``size``: bytes of its target."""
         self.steps.append(step)
         if step.target != "result":
             self.sizes[step.target] = max(self.sizes.get(step.target, 1), size)
@@ -178,7 +184,7 @@ class Steps:
 
 
 def _refuse(source: int, before: Shape, made: Shape) -> None:
-    """``before``, ``made``: shapes of the image that a pass reads, and of its result."""
+    """Raise ValueError for sizes that overflow a pass. ``before``, ``made``: shapes of its input and its output."""
     height, width, channels = before
     is_wide = source in _FIXED_POINT and max(height, width, *made[:2]) > _MAX_SIDE
     is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MAX_BYTES
@@ -190,7 +196,7 @@ def _refuse(source: int, before: Shape, made: Shape) -> None:
 
 
 def _finishing(program: Program, row: int, shape: Shape) -> Program:
-    """A program of one pass that stores blended rows, and does what comes after Normalize."""
+    """A program of one pass that stores the blended image and applies the operations after Normalize."""
     length = int(program.length[row])
     plan = np.zeros((1, 1, PASS_FIELDS), np.int32)
     plan[..., [P.END, P.STATISTICS, P.STATISTICS_END]] = length

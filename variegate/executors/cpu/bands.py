@@ -1,7 +1,7 @@
-"""Passes of a fused program on bands of lines, in memory that several workers share.
+"""Passes of a fused program on bands of lines, in memory that several workers share (``native/kernels/split.h``).
 
-The pixels are those of ``run_rows`` on the whole image: bands are lines of the same kernels, which know the place of a
-line in the whole image. What needs the image as a whole (statistics, a JPEG) is a step of its own.
+Pixels are equal to the output of ``run_rows`` for the full image: the same kernels run on a range of lines. Work that
+needs the full image (statistics, a JPEG) is a separate step. GPU counterpart: ``cuda/regions.py``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MEMORY = ("source", "input", "target", "tables", "tiles")
 
 
 class BandProgram:
-    """A fused program, packed once for any number of calls."""
+    """A fused program, packed once for all its steps."""
 
     def __init__(self, program: Program) -> None:
         none = np.zeros(program.num_rows, np.int64)
         self._batch = pack_batch(program, none, none, result_format(program.output, program.depth), streams=False)
 
     def input_bytes(self, row: int, number: int, shape: tuple[int, int, int]) -> int:
-        """Bytes that INPUT of pass ``number`` of a row writes, whose image has this shape; 0 if it has no INPUT."""
+        """Return the bytes that the INPUT step of pass ``number`` writes for an image of ``shape``; 0 without one."""
         call = self._call(row, number, shape, {})
         return int(_input_bytes(data_ptr(call)))
 
@@ -48,15 +48,15 @@ class BandProgram:
         """Run a step on ``lines``, on this thread.
 
         Args:
-            step: what to do; the steps before it are complete.
+            step: the kind of step; all steps before it are complete.
             row, number: the row of the program, and its pass.
             shape: height, width and channels of the image that the pass reads.
-            lines: begin and end, of what the step writes.
-            memory: ``source``, ``target``, ``input``, ``tables`` and ``tiles``, as far as the step uses them.
-            is_last: write results in the output's format, else uint8[H, W, C].
+            lines: begin and end of the lines of the target to write.
+            memory: the buffers that the step uses: ``source``, ``target``, ``input``, ``tables``, ``tiles``.
+            is_last: write in the output's format, else uint8[H, W, C].
 
         Raises:
-            MemoryError: without memory for the thread's scratch.
+            MemoryError: if the thread's scratch cannot be allocated.
         """
         call = self._call(row, number, shape, memory, step=step, begin=lines[0], end=lines[1], is_last=is_last)
         check_status(_run_band(data_ptr(call)))

@@ -1,4 +1,7 @@
-"""Rows of a program joined into outputs: weighted sums of them, or rectangles."""
+"""Blend the rows of a program into outputs: weighted sums, rectangles or alpha masks (``native/kernels/blend.cpp``).
+
+GPU counterpart: ``blend_rows`` in ``cuda/kernels/store.py``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ def blend_rows(
     streams: bool,
     num_threads: int | None,
 ) -> None:
-    """``canvases``: addresses of what rows made, in the layout of the output; ``targets``: of the outputs."""
+    """Blend rows into outputs. ``canvases``: addresses of the rows' images, in the output's layout; ``targets``: of the
+    outputs."""
     assert program.blend is not None
     entries = program.blend.entries()
     batch: NativeBatch = pack_batch(program, canvases, targets, result, streams)

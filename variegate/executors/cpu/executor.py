@@ -23,27 +23,27 @@ from variegate.program.program import Program
 Image = ImageArray
 
 
-# (row, place) -> the image that the row reads, which lasts until the thread's next load into the same place.
+# (row, place) -> the image that the row reads; valid until the thread's next load into the same place.
 Load = Callable[[int, int], Image]
-# Of a fused program, whose first resizes it may rewrite as it loads.
+# Makes the Load of a fused program. Loading may replace a row's first resize, e.g. by a crop of the decoded part.
 Loader = Callable[[Program], Load]
-# (begin, end, sources): writes the addresses of the images of these rows -> what keeps them alive, until the thread's
-# next load.
+# (begin, end, sources): write the addresses of these rows' images to ``sources`` -> their owner, which keeps them
+# alive until the thread's next load.
 LoadRows = Callable[[int, int, Int64Array], object]
 
 
 Result = AnyArray
 
-# Small images, of which one takes microseconds, are handed out by larger numbers.
+# A small image takes microseconds, so threads take more of them at a time.
 _MAX_ROWS = 64
 _CHUNK_PIXELS = ROWS_AT_A_TIME * 224 * 224
-# Float batches from this size on are written past the caches: nobody reads them before they would have been evicted,
-# and the memory need not be read before it is written. Measured; the exact place matters little.
+# Float batches of this size or more bypass the caches: they would be evicted before they are read, and a streaming
+# store need not load the cache line first. Measured; the exact limit matters little.
 STREAM_FROM_BYTES = 8 << 20
-# Images between the passes of a blend begin at multiples of this many bytes.
+# Alignment of the images that a blend reads, in bytes.
 _APART = 64
-# Decoded images held per thread, two or as many as these bytes hold: few enough to stay in its cache until they are
-# used.
+# Decoded images per thread: at least two, and as many as fit into these bytes, so that they stay in its cache until
+# they are used.
 _LOADED_AT_LEAST = 2
 _LOADED_BYTES = 1 << 19
 
@@ -54,8 +54,11 @@ def run(
     num_threads: int | None = None,
     geometry: str = "composed",
 ) -> list[Result]:
-    """Execute a program (lowered here if it is not yet) -> one array per output: of the images'
-    dtype, or float32; CHW or HWC."""
+    """Execute a program, lowered here if it is not yet -> one array per output, CHW or HWC, of the images' dtype or
+    float32.
+
+    GPU counterpart: ``cuda.executor.run_on_host_arrays``; definition: ``tests/oracle/executor.py``.
+    """
     check_fits(program, shapes_of(images), depth_of_batch(images))
     fused = program if program.stage == "fused" else lower(program, geometry)
     results = allocate(fused)
@@ -64,14 +67,14 @@ def run(
 
 
 def allocate(program: Program) -> Result | list[Result]:
-    """Room for every output: one array of all if their shapes agree."""
+    """Allocate all outputs: one array if their shapes agree, else a list."""
     if (shape := program.common_shape()) is not None:
         return take_results(program, (program.num_outputs, *shape))
     return [take_results(program, tuple(each)) for each in program.result_shapes().tolist()]
 
 
 def take_results(program: Program, shape: tuple[int, ...]) -> Result:
-    """Memory for results of a program."""
+    """Take an array of the program's result dtype from the pool."""
     dtype = program.result_dtype
     return RESULTS.take(prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
@@ -86,16 +89,16 @@ def run_into(
 ) -> None:
     """Execute a fused program, writing output n to the address ``targets[n]`` (see ``allocate``).
 
-    Images are either all given, or brought row by row by ``loader(program)``: its ``load(row, place)`` runs on the
-    thread that needs the image, just before; what it returned must last until the thread's next load with the same
-    place. ``together`` rows, one after another, go to the same thread.
+    Either pass all ``images``, or load them row by row with ``loader(program)``. Its ``load(row, place)`` runs on the
+    thread that needs the image, just before it runs the row. The image must remain valid until the thread's next load
+    with the same place. The same thread runs each group of ``together`` consecutive rows.
     """
     load = None if loader is None else partial(_load_each, loader(program))
     run_together([prepare_run(program, images, targets, load)], num_threads, together)
 
 
 def run_together(runs: Sequence[ProgramRun], num_threads: int | None, together: int = 1) -> None:
-    """Run programs of equally many rows, one after another for every few rows."""
+    """Run programs that have equal numbers of rows: all programs on one chunk of rows, then on the next."""
     _run_rows(runs, num_threads, together)
     for run in runs:
         if run.program.blend is not None:
@@ -103,7 +106,7 @@ def run_together(runs: Sequence[ProgramRun], num_threads: int | None, together: 
 
 
 class ProgramRun(NamedTuple):
-    """A program with its memory."""
+    """A program with the memory that it reads and writes."""
 
     program: Program
     batch: NativeBatch
@@ -112,8 +115,8 @@ class ProgramRun(NamedTuple):
     sources: Int64Array  # addresses of images
     targets: Int64Array  # of outputs
     load: LoadRows | None
-    made: Int64Array  # addresses of what rows make: the outputs, or what is blended to them
-    memory: Any  # what these addresses point to
+    made: Int64Array  # addresses of the rows' images: the outputs, or the canvases to blend
+    memory: Any  # owners of the memory behind these addresses
 
 
 def prepare_run(
@@ -122,7 +125,7 @@ def prepare_run(
     targets: Int64Array,
     load: LoadRows | None,
 ) -> ProgramRun:
-    """``images`` and ``targets``: as of ``run_into``."""
+    """Pack a program and allocate its canvases. ``images`` and ``targets``: see ``run_into``."""
     kept: Any = []
     sources = np.zeros(program.num_rows, np.int64)
     if images is not None:
@@ -153,7 +156,7 @@ def _load_each(load: Load, begin: int, end: int, sources: Int64Array) -> list[Im
 
 
 def addresses(arrays: Sequence[Result] | Result) -> Int64Array:
-    """Address of each array, or of each part of a contiguous one."""
+    """Return the address of each array, or of each item of one contiguous array."""
     if isinstance(arrays, np.ndarray):
         return data_ptr(arrays) + np.arange(len(arrays), dtype=np.int64) * (arrays.strides[0] if len(arrays) else 0)
     return np.array([data_ptr(array) for array in arrays], np.int64)

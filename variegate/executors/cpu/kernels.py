@@ -1,4 +1,4 @@
-"""Batches written down for the native executor, and calls of it."""
+"""Batches packed for the native executor, and calls of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def result_format(output: Output, depth: Depth) -> ResultFormat:
 
 @dataclass(frozen=True)
 class NativeBatch:
-    """A batch in memory, with the arrays that it points to."""
+    """A packed ``Batch`` struct (``native/kernels/executor.h``), with the arrays that it points to."""
 
     memory: Int64Array
     arrays: tuple[Any, ...]
@@ -61,9 +61,10 @@ def pack_batch(
     result: ResultFormat,
     streams: bool,
 ) -> NativeBatch:
-    """``sources``, ``targets``: addresses of images and results, read when rows are run.
+    """Pack a fused program into a ``Batch`` struct.
 
-    ``streams``: whether results are written past the caches.
+    ``sources``, ``targets``: addresses of images and results; the arrays are read only when rows run. ``streams``:
+    write results with stores that bypass the caches.
     """
     arrays = {name: as_c_contiguous(getattr(program, name)) for name in FUSED_ARRAYS}
     arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in TABLES}
@@ -85,7 +86,7 @@ def pack_batch(
 
 
 class _Memory:
-    """Scratch memory of the library, freed with this object."""
+    """Scratch memory allocated by the native library, freed with this object."""
 
     def __init__(self) -> None:
         address = _new_scratch()
@@ -96,7 +97,7 @@ class _Memory:
 
 
 class _ThreadScratch(threading.local):
-    """A thread's memory, and the argument of its calls."""
+    """A thread's scratch memory, and the argument struct of its calls."""
 
     def __init__(self) -> None:
         self.memory = _Memory()
@@ -108,12 +109,12 @@ _scratch = _ThreadScratch()
 
 
 def scratch_address() -> int:
-    """The address of this thread's memory, for an entry that takes it."""
+    """Return the address of this thread's scratch memory."""
     return _scratch.memory.address
 
 
 def run_rows(batch: Int64Array, begin: int, end: int) -> None:
-    """Run rows ``begin..end`` of the native batch in this memory, on this thread. Raises MemoryError."""
+    """Run rows ``begin..end`` of the packed ``batch`` on this thread. Raises MemoryError."""
     call = _scratch.call
     call[0], call[2], call[3] = data_ptr(batch), begin, end
     check_status(_run(_scratch.call_address))

@@ -1,8 +1,7 @@
-"""Memory of results that is used again.
+"""Pool of memory for results.
 
-A fresh allocation of a batch costs more than filling it: the kernel hands out zeroed pages one fault at a time. So
-the memory of a result goes back to a pool when the last tensor (or view) over it is gone, and the next batch takes it
-from there.
+A fresh allocation of a batch costs more than filling it: the kernel zeroes pages one fault at a time. Therefore the
+memory of a result returns to a pool when the last tensor or view of it is freed, and later batches reuse it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ALIGNMENT = 64
 
 
 class _Lease(weakref.ref[UInt8Array]):
-    """Of a block, for as long as an array lives."""
+    """Weak reference to an array, which owns the array's block until the array is freed."""
 
     __slots__ = ("block", "room")
     block: memoryview
@@ -30,9 +29,9 @@ class _Lease(weakref.ref[UInt8Array]):
 
 
 class ResultPool:
-    """Hands out uint8 buffers and takes them back when nobody refers to them any more.
+    """Allocates uint8 buffers, and reuses each when the last reference to it is gone.
 
-    At most ``limit`` bytes wait to be used again; the sizes asked for longest ago go first.
+    Caches at most ``limit`` free bytes; evicts the least recently used sizes first.
     """
 
     def __init__(self, limit: int = 1 << 29) -> None:
@@ -40,8 +39,8 @@ class ResultPool:
         self.allocate: Callable[[int], UInt8Array] = lambda size: np.empty(size, np.uint8)  # fresh memory
         self._free: OrderedDict[int, list[memoryview]] = OrderedDict()
         self._held = 0
-        self._leases: dict[int, _Lease] = {}  # kept: one that is gone tells nobody of the death of its array
-        # Reentrant: a lease may end at any allocation, also at one made under the lock.
+        self._leases: dict[int, _Lease] = {}  # a weak reference that is freed never calls back
+        # Reentrant: garbage collection may end a lease at any allocation, also at one made under the lock.
         self._lock = threading.RLock()
         at_fork(self)
 
@@ -49,7 +48,7 @@ class ResultPool:
         self._lock = threading.RLock()
 
     def take(self, size: int) -> UInt8Array:
-        """uint8[size], 64-byte aligned, uninitialized."""
+        """Return an uninitialized uint8[size], aligned to 64 bytes."""
         room = _size_class(size)
         with self._lock:
             waiting = self._free.get(room)
@@ -60,7 +59,7 @@ class ResultPool:
             fresh = self.allocate(room + _ALIGNMENT)
             start = -data_ptr(fresh) % _ALIGNMENT
             block = fresh.data[start : start + room]
-        # An array of its own: every tensor made of the result refers to it, and its death returns the block.
+        # A new array per result: all its tensors refer to this array, and freeing it returns the block.
         result: UInt8Array = np.frombuffer(block, np.uint8, size)
         lease = _Lease(result, self._end)
         lease.block = block
@@ -75,7 +74,7 @@ class ResultPool:
             self._free.setdefault(room, []).append(lease.block)
             self._free.move_to_end(room)
             self._held += room
-            # One batch is always kept, however large.
+            # The latest block is always cached, whatever its size.
             while self._held > self._limit and self._held > room:
                 oldest = next(iter(self._free))
                 if self._free[oldest]:
@@ -86,7 +85,7 @@ class ResultPool:
 
 
 def _size_class(size: int) -> int:
-    """``size`` rounded up by less than an eighth, so that images of nearly one size share their memory."""
+    """Round ``size`` up by less than an eighth, so that images of similar sizes reuse each other's memory."""
     step = 1 << max(6, size.bit_length() - 4)
     return -(-max(size, 1) // step) * step
 

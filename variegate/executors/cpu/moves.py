@@ -1,4 +1,7 @@
-"""Masks through fused programs of nearest maps: elements of any width are moved, and never computed with."""
+"""Apply fused programs of nearest-neighbor maps to masks: copies elements of any width (``native/kernels/moves.cpp``).
+
+GPU counterpart: ``CudaRunner.move``.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ from variegate.program.program import Program
 
 _move = entry("vg_move", c_void_p)
 
-# Masks that a thread is handed at a time.
+# Masks that a thread takes at a time.
 _AT_A_TIME = 4
 
 
 def move(
     program: Program, sources: Int64Array, targets: Int64Array, element_bytes: int, fill: int, num_threads: int | None
 ) -> None:
-    """Move mask ``sources[n]`` through row n to ``targets[n]``, both addresses. ``fill``: of what lies outside."""
+    """Apply row n to the mask at address ``sources[n]``, and write to address ``targets[n]``.
+
+    ``fill``: the element outside the image, as its bits.
+    """
     batch = pack_batch(program, sources, targets, result_format(program.output, program.depth), streams=False)
     bits = element_bytes.bit_length() - 1
 

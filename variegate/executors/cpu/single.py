@@ -1,8 +1,8 @@
-"""One image at a time: a thread's own memory for one program, in which one native call draws, lowers and runs it.
+"""Single images: one native call draws, lowers and runs a program in a workspace of the thread.
 
-A batch's arrays are made anew for every batch, and kernels get their addresses. For one image that takes longer than
-its pixels; so each thread keeps a workspace: the arrays of one program, at addresses that kernels know. Programs that
-do not fit it are run as batches.
+Allocating and packing the arrays of a batch takes longer than computing the pixels of one image. Therefore each thread
+has a workspace: the arrays of one program, allocated and packed once. Programs that do not fit it run as batches.
+Native part: ``native/kernels/single.cpp``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from variegate.program.program import INSTRUCTION_ARRAYS, MAX_SIDE, RECORD, Outp
 from variegate.program.rng import SEGMENTS
 from variegate.program.scalar_draw import ScalarDraw
 
-# Instructions and rectangles that a workspace has room for.
+# Capacity of a workspace: instructions and rectangles.
 SLOTS = 16
 RECTANGLES = 16
-# Registers of draws, to begin with.
+# Initial number of registers for draws.
 _REGISTERS = 256
-# Results below this many bytes are not worth a place in the pool.
+# Results below this size in bytes are cheaper to allocate than to pool.
 _SMALL_BYTES = 1 << 15
 
 # Height, width and channels; height and width; length; id; key.
@@ -51,7 +51,7 @@ _FLOAT = np.dtype(np.float32)
 _FIELD = {name: i for i, (name, _) in enumerate(BATCH)}
 _DRAW_FIELD = {name: i for i, (name, _) in enumerate(DRAW_CALL)}
 _CALL_FIELD = {name: 8 * i for i, (name, _) in enumerate(SINGLE_CALL)}
-# Fields of a SingleCall that each image has of its own: those before "lowering".
+# Fields of a SingleCall that change per image: all before "lowering".
 _CALL = Struct("9q")
 _SIZE = Struct("2q")
 _NO_TABLES = Tables()
@@ -60,7 +60,7 @@ _make_one = entry("vg_make_one", c_void_p)
 
 
 class SingleImageWorkspace:
-    """The memory of one thread."""
+    """The memory of one thread, at fixed addresses."""
 
     def __init__(self) -> None:
         records = np.zeros(SLOTS, RECORD)
@@ -118,13 +118,13 @@ class SingleImageWorkspace:
         )
         self.draws_at = data_ptr(self.draws)
         self._record: Record | None = None
-        # Height and width of the record's last result, if the image's were others.
+        # Height and width of the record's last result, if they differ from the image's: the guess for the next one.
         self._other_size: tuple[int, int] | None = None
 
     def draw(
         self, record: Record, pixels: ImageArray, sample_id: int, key: tuple[int, int], composed: bool
     ) -> AnyArray:
-        """Draw and run one image. Raises what the record's checks say."""
+        """Draw and run one image. Raises the error of a failed check of the record."""
         if record is not self._record:
             self._set_record(record)
         height, width, channels = pixels.shape
@@ -147,7 +147,8 @@ class SingleImageWorkspace:
     def _make(
         self, draws: int, records: int, pixels: ImageArray, size: tuple[int, int], output: Output, composed: bool
     ) -> AnyArray:
-        """Make the result by a call with these fields. ``size``: of the result, as far as known."""
+        """Allocate the result and make it by a native call. ``size``: its expected height and width; the call is
+        repeated if it reports another size."""
         depth = depth_of_batch(pixels)
         known = self._format
         if known is None or output is not known[0] or depth is not known[1]:
@@ -228,7 +229,7 @@ def _workspace() -> SingleImageWorkspace:
 
 
 def fits_workspace(record: Record) -> bool:
-    """True if ``draw_one`` runs what the record draws."""
+    """True if ``draw_one`` can run the record."""
     has_room = record.max_emissions <= SLOTS and record.num_rectangles <= RECTANGLES
     return record.is_native and "grids" not in record.tables and has_room
 
@@ -236,15 +237,15 @@ def fits_workspace(record: Record) -> bool:
 def draw_one(
     record: Record, pixels: ImageArray, sample_id: int, key: tuple[int, int], composed: bool = True
 ) -> AnyArray:
-    """Draw and run one image -> its result: of the image's dtype, or float32; CHW or HWC.
+    """Draw and run one image -> its result, CHW or HWC, of the image's dtype or float32.
 
-    ``pixels``: contiguous [H, W, C], C = 1 or 3. ``record``: one that ``fits_workspace``.
+    ``pixels``: contiguous [H, W, C], C = 1 or 3. ``record`` must pass ``fits_workspace``.
     """
     return _workspace().draw(record, pixels, sample_id, key, composed)
 
 
 def run_one(image: ScalarDraw, pixels: ImageArray, output: Output, composed: bool = True) -> AnyArray:
-    """Execute the instructions of one image -> its result: of the image's dtype, or float32; CHW or HWC.
+    """Execute the instructions of one image -> its result, CHW or HWC, of the image's dtype or float32.
 
     ``pixels``: contiguous [H, W, C] of the image's shape. Raises ValueError for instructions that need 256 levels.
     """

@@ -23,33 +23,33 @@ from variegate.program.lowering import lower
 from variegate.program.program import Program
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "uint8": torch.uint8}
-# Elements of the results of a ragged batch lie this many apart, at least; enough for aligned stores.
+# Alignment of the outputs of a ragged batch, in elements: enough for aligned stores.
 _APART = 16
 
 
 @dataclass(frozen=True)
 class PreparedLaunches:
-    """Launches in order, and the memory that they know by address alone: to be held until they are queued."""
+    """Launches in order, and the owners of memory that they use by address: alive until all are queued."""
 
     launches: list[Launch]
     owners: list[Any]
 
 
 class CudaExecutor:
-    """One device. Calls are asynchronous: work is queued on the caller's current stream, as by any torch operation.
+    """Runs programs on one device. Calls are asynchronous on the caller's current stream, as torch operations are.
 
-    ``device``: a CUDA device. A CPU device runs the kernels in Triton's interpreter (``TRITON_INTERPRET=1``):
-    for tests.
+    ``device``: a CUDA device. For tests, a CPU device runs the kernels in Triton's interpreter
+    (``TRITON_INTERPRET=1``).
     """
 
     def __init__(self, device: torch.device, block: tuple[int, int] = BLOCK) -> None:
         self.device = device
         self.memory = Memory(device)
         self.block = block
-        # What kernels of the first and of later passes have had to do so far, for each kind of work. They only ever
-        # learn, so that a long run compiles a few kernels in its first batches and none later.
+        # Features that the kernels of first and of later passes have needed so far, per settings. Features are only
+        # added, so that a long run compiles a few kernels in its first batches and none later.
         self._features: dict[KernelSettings, list[int]] = {}
-        # Batches may be made by several threads, each on a stream of its own.
+        # Several threads may run batches, each on its own stream.
         self._one_at_a_time = Lock()
 
     def run(
@@ -59,11 +59,11 @@ class CudaExecutor:
         targets: Int64Array | None = None,
         region: tuple[int, int, int, int] = NO_REGION,
     ) -> Any:
-        """A fused program (lowered with ``measured_once``) -> the batch, or the outputs one by one if shapes differ.
+        """Run a fused program (lowered with ``measured_once``) -> one tensor, or a list of outputs if shapes differ.
 
-        ``targets``: the address of each output, if there is memory for it: the result is None. ``region``: column and
-        line at which outputs begin in a larger image, and its height and width. Raises DeviceMemoryError where the
-        device has no room for it, and ValueError for a JPEG.
+        ``targets``: the address of each output, if the caller allocated it; then the result is None. ``region``: column
+        and line at which outputs begin in a larger image, and its height and width. Raises DeviceMemoryError if the
+        device's memory is too small, and ValueError for a JPEG operation.
         """
         with self._one_at_a_time, self.current():
             results = None
@@ -77,7 +77,7 @@ class CudaExecutor:
         return results
 
     def queue(self, launch: Launch) -> None:
-        """One launch of other kernels, on the current stream; as with passes, by one thread at a time."""
+        """Run one launch of other kernels on the current stream; locked, as launches of passes are."""
         with self._one_at_a_time:
             launch.run()
 
@@ -88,7 +88,7 @@ class CudaExecutor:
         targets: Int64Array,
         region: tuple[int, int, int, int] = NO_REGION,
     ) -> PreparedLaunches:
-        """Copy the program over and return what is to be run. ``targets``: addresses of the outputs."""
+        """Upload the program and return its launches. ``targets``: addresses of the outputs."""
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)
@@ -101,18 +101,18 @@ class CudaExecutor:
         return PreparedLaunches(prepared, [canvases, *images.owners])
 
     def _learn(self, settings: KernelSettings, needed: Int64Array) -> list[int]:
-        """Abilities for every pass, with what was needed before."""
+        """Return the features to compile for every pass: ``needed``, and all features needed earlier."""
         known = self._features.setdefault(settings, [0, 0])
         for p, features in enumerate(needed.tolist()):
             known[min(p, 1)] |= features
         return [known[min(p, 1)] for p in range(len(needed))]
 
     def take_results(self, program: Program, shape: tuple[int, ...]) -> torch.Tensor:
-        """Memory for results of a program."""
+        """Allocate a tensor of the program's result dtype."""
         return self.memory.empty(shape, _DTYPES[program.output.dtype if program.output.is_float else "uint8"])
 
     def allocate(self, program: Program) -> torch.Tensor | list[torch.Tensor]:
-        """Room for every output: one tensor of all if their shapes agree."""
+        """Allocate all outputs: one tensor if their shapes agree, else a list."""
         dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
         if (shape := program.common_shape()) is not None:
             return self.memory.empty((program.num_outputs, *shape), dtype)
@@ -123,21 +123,23 @@ class CudaExecutor:
         return [whole[a : a + s].view(*w) for a, s, w in zip(starts, sizes.tolist(), shapes.tolist())]  # noqa: B905
 
     def current(self) -> AbstractContextManager[Any]:
-        """The device made the current one, where launches go."""
+        """Return a context in which this is the current device, as Triton's launches require."""
         return torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
 
 
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
-    """Raises ValueError for images that are not uint8, or naming an operation whose pixel function is compiled for
-    CPUs."""
+    """Return the settings that a program's launches share.
+
+    Raises ValueError for images that are not uint8, and for a pixel function that is compiled for CPUs.
+    """
     if program.depth.is_deep:
         raise ValueError(f"images: got {program.depth} on a GPU; accepted there: uint8. device='cpu' takes all dtypes")
-    # Steps come after all kernels, and kernels are kept by their settings.
+    # Output steps run after all kernels; without them, more programs share a cached KernelSettings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
     return _settings(output, triton_functions(program.tables.pixel_functions), images.format, block)
 
 
-# Kept with the arguments of kernels that settings make once.
+# Cached, because each KernelSettings caches its kernels' compile-time arguments.
 _settings = lru_cache(maxsize=64)(KernelSettings)
 
 
@@ -153,12 +155,12 @@ Image = UInt8Array
 
 @lru_cache(maxsize=64)
 def executor_of(device: str) -> CudaExecutor:
-    """The process's executor of "cuda:N": its kernels and workspace serve every caller."""
+    """Return the process's executor of "cuda:N"; all callers share its compiled kernels and workspace."""
     return CudaExecutor(torch.device(device))
 
 
 def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> DeviceImages:
-    """Contiguous arrays [H, W, C], laid into one pinned buffer and sent by one copy that nobody waits for."""
+    """Upload contiguous arrays [H, W, C] by one asynchronous copy of a pinned buffer."""
     shapes = np.array([image.shape for image in images], np.int32).reshape(-1, 3)
     offsets, total = packed_offsets(shapes)
     staging = executor.memory.staging(total)
@@ -167,12 +169,15 @@ def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> De
 
 
 def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
-    """As this executor takes programs: it measures all statistics of a pass at once."""
+    """Lower a program for this executor, which measures all statistics of a pass at once."""
     return lower(program, geometry, measured_once=True)
 
 
 def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[AnyArray]:
-    """A sampled program and its images -> one array per output, when they are done."""
+    """Run a sampled or fused program on arrays -> one array per output; waits for the device.
+
+    CPU counterpart: ``cpu.run``; definition: ``tests/oracle/executor.py``.
+    """
     check_fits(program, shapes_of(images), depth_of_batch(images))
     fused = program if program.stage == "fused" else lower_for_cuda(program)
     executor = executor_of(device)

@@ -1,4 +1,4 @@
-"""Images on a device, and the device's memory with its streams."""
+"""Images on a device, and memory and copies of the device."""
 
 from __future__ import annotations
 
@@ -23,38 +23,39 @@ class Memory:
         self._workspaces: dict[int, torch.Tensor] = {}
 
     def empty(self, shape: int | tuple[int, ...], dtype: torch.dtype = torch.uint8) -> torch.Tensor:
-        """Uninitialized, for use on the current stream."""
+        """Allocate an uninitialized tensor for use on the current stream. Raises DeviceMemoryError."""
         try:
             return torch.empty(shape, dtype=dtype, device=self.device)
         except torch.OutOfMemoryError as error:
             raise self._out_of_memory(int(np.prod(shape)) * dtype.itemsize) from error
 
     def staging(self, size: int) -> torch.Tensor:
-        """uint8[size] of the host, from where copies run by themselves. Torch keeps it until they have run."""
+        """Allocate pinned host memory, uint8[size]. Torch does not reuse it before its asynchronous copies ended."""
         return torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=self._is_cuda)
 
     def upload(self, staging: torch.Tensor, size: int) -> torch.Tensor:
-        """uint8[size] on the device that begins with the bytes of ``staging``, for use on the current stream."""
+        """Copy ``staging`` to the begin of a new uint8[size] on the device, for use on the current stream."""
         if self._copies is None:
             buffer = self.empty(size)
             buffer[: len(staging)] = staging
             return buffer
         if torch.cuda.is_current_stream_capturing():
-            # A replay would copy from memory that torch has given to others by then.
+            # A replay would copy from host memory that torch has reused by then.
             raise ValueError("Augmenter: called while a CUDA graph is captured; call it before the capture")
         current = torch.cuda.current_stream(self.device)
         with torch.cuda.stream(self._copies):
             buffer = self.empty(size)
             buffer[: len(staging)].copy_(staging, non_blocking=True)
         current.wait_stream(self._copies)
-        # The memory belongs to the copying stream; it must not be handed out again before the kernels have run.
+        # Torch allocated the buffer on the copying stream, and must not reuse it before the kernels have run.
         buffer.record_stream(current)
         return buffer
 
     def workspace(self, rows: int) -> torch.Tensor:
-        """int32[>= rows * WORKSPACE], all zero. Every launch that adds to it clears it, so it is zeroed only once.
+        """Return the current stream's workspace, int32[>= rows * WORKSPACE], all zero.
 
-        One for each stream: launches of two streams may run at the same time.
+        Every launch that adds to it clears it, so it is zeroed only once. Each stream needs its own, because launches
+        of two streams may run at the same time.
         """
         stream = torch.cuda.current_stream(self.device).cuda_stream if self._is_cuda else 0
         workspace = self._workspaces.get(stream)
@@ -73,15 +74,17 @@ class Memory:
         )
 
 
-# Bytes from an image's start that kernels count in 32 bits, less what an unaligned start adds.
+# Limit of byte offsets in an image: kernels count in 32 bits, less up to 3 bytes before an unaligned start.
 _MAX_OFFSET = (1 << 32) - 4
 
 
 @dataclass
 class DeviceImages:
-    """``addresses[N]``, ``strides[N, 3]`` (bytes along y, x and channels), ``shapes[N, 3]`` (height, width, channels).
+    """Images on a device, of any strides.
 
-    ``owners`` keep the memory alive until the launches that read it are queued.
+    ``addresses[N]``; ``strides[N, 3]``: bytes along y, x and channels; ``shapes[N, 3]``: height, width, channels.
+    ``format``: INTERLEAVED or PLANAR, see ``layout``. ``owners`` keep the memory alive until all launches that read it
+    are queued.
     """
 
     addresses: Int64Array
@@ -92,13 +95,13 @@ class DeviceImages:
     depth: ClassVar[Depth] = Depth.UINT8
 
     def widened(self, shapes: Int32Array) -> DeviceImages:
-        """Gray images as three equal channels, where ``shapes`` say so: the same bytes, read three times."""
+        """Repeat gray images to three channels where ``shapes`` has three, by a channel stride of 0."""
         strides = self.strides.copy()
         strides[shapes[:, 2] != self.shapes[:, 2], 2] = 0
         return DeviceImages(self.addresses, strides, shapes, L.PLANAR, self.owners)
 
     def of_channels(self, read: list[int]) -> DeviceImages:
-        """Images of these of their channels, where they lie; copied, where one is read twice."""
+        """Select three channels without a copy; copies the images if a channel is selected twice."""
         if read[1] == read[2]:
             owners = self.owners * (1 if len(self.owners) == len(self.shapes) else len(self.shapes))
             places = zip(owners, self.shapes.tolist(), self.strides.tolist(), self.addresses.tolist(), strict=True)
@@ -114,7 +117,7 @@ class DeviceImages:
 
 
 def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
-    """A batch [N, H, W, C] or [N, C, H, W] in any memory layout, where it lies."""
+    """Describe a batch [N, H, W, C] or [N, C, H, W] of any strides, without a copy."""
     tensor = _addressable(tensor, images=1)
     number, *_ = tensor.shape
     batch, *rest = tensor.stride()
@@ -130,7 +133,7 @@ def place_tensor(tensor: torch.Tensor, is_channels_last: bool) -> DeviceImages:
 
 
 def place_tensors(tensors: Sequence[torch.Tensor]) -> DeviceImages:
-    """Images [H, W, C] of any sizes, where they lie."""
+    """Describe images [H, W, C] of any sizes and strides, without a copy."""
     tensors = [_addressable(tensor, images=0) for tensor in tensors]
     strides = np.array([tensor.stride() for tensor in tensors], np.int64).reshape(-1, 3)
     shapes = np.array([tensor.shape for tensor in tensors], np.int32).reshape(-1, 3)
@@ -144,14 +147,14 @@ def place_tensors(tensors: Sequence[torch.Tensor]) -> DeviceImages:
 
 
 def place_packed(data: torch.Tensor, offsets: Int64Array, shapes: Int32Array) -> DeviceImages:
-    """Contiguous images [H, W, C] at byte ``offsets`` of one buffer."""
+    """Describe contiguous images [H, W, C] at byte ``offsets`` of one buffer."""
     wide = shapes.astype(np.int64)
     strides = np.stack([wide[:, 1] * wide[:, 2], wide[:, 2], np.ones(len(wide), np.int64)], axis=1)
     return DeviceImages(data.data_ptr() + offsets, strides, shapes, L.INTERLEAVED, [data])
 
 
 def join(parts: Sequence[DeviceImages]) -> DeviceImages:
-    """The images of all parts, one part after another. ``parts``: one at least."""
+    """Concatenate batches. ``parts``: at least one."""
     if len(parts) == 1:
         return parts[0]
     return DeviceImages(
@@ -164,9 +167,9 @@ def join(parts: Sequence[DeviceImages]) -> DeviceImages:
 
 
 def _addressable(tensor: torch.Tensor, images: int) -> torch.Tensor:
-    """The tensor itself, or a contiguous copy where a strange view spreads an image over more than 32 bits can count.
+    """Return ``tensor``, or a contiguous copy if an image of the view spans more bytes than kernels can address.
 
-    ``images``: how many of the leading dimensions number images.
+    ``images``: number of leading batch dimensions.
     """
     sides = tensor.shape[images:]
     strides = tensor.stride()[images:]
@@ -175,6 +178,9 @@ def _addressable(tensor: torch.Tensor, images: int) -> torch.Tensor:
 
 
 def _format(pixels: Sequence[tuple[int, int, int]]) -> int:
-    """INTERLEAVED if the channels of every image lie side by side; ``pixels``: strides of x and c, and channels."""
+    """INTERLEAVED if the channels of a pixel are adjacent in every image, else PLANAR.
+
+    ``pixels``: strides of x and of channels, and number of channels, per image.
+    """
     together = all(c == 1 or channels == 1 for _, c, channels in pixels)
     return L.INTERLEAVED if together else L.PLANAR

@@ -1,4 +1,4 @@
-"""A packed program as a short list of kernel launches."""
+"""Turn a packed program into a short list of kernel launches."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16
 # Height and width of a tile of light launches.
 BLOCK = (32, 32)
 _MAX_PROGRAMS = (1 << 31) - 1
-# A product and a sum rounded once instead of twice would not be the bits of the other executors.
+# A fused multiply-add rounds once instead of twice, and would differ from the other executors.
 _FUSION = {"enable_fp_fusion": False}
-# Eight pixels a thread where a pass holds little, else two. Threads of light launches wait for instructions and tables
-# more than they compute: that many pixels share each wait, though a few registers are spilled for them. W3 at batch 256
-# took 203 us on an H200; with four pixels, of which none spill, 270 us; with four and 64 registers, 213 us.
+# Pixels per thread: eight in light launches, two in heavy ones, which need many registers. Threads of light launches
+# mostly wait for instructions and tables, and eight pixels share each wait although a few registers spill. W3 at batch
+# 256 took 203 us on an H200; 270 us with four pixels, without spills; 213 us with four pixels and 64 registers.
 _LIGHT = {"num_warps": 4, "maxnreg": 96, **_FUSION}
 _HEAVY = {"num_warps": 8, "maxnreg": 128, **_FUSION}
 _FLAGS = [(feature.name, int(feature)) for feature in KernelFeature]
@@ -44,7 +44,7 @@ _HEAVY_FEATURES = int(
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel, ``tiles`` programs of it for each of ``rows``, and what it is given."""
+    """One kernel launch: ``tiles`` programs for each of ``rows``, with all arguments and options."""
 
     kernel: Any
     rows: int
@@ -84,7 +84,7 @@ class KernelSettings:
 
     @cached_property
     def results(self) -> dict[str, Any]:
-        """And of those that write results."""
+        """Compile-time arguments of kernels that write results."""
         dtype = self.output.dtype if self.output.is_float else "uint8"
         return {"RESULT": RESULTS[dtype], "IS_PLANAR": self.output.layout == "NCHW", **self.tiles}
 
@@ -119,7 +119,7 @@ class KernelSettings:
 
 @dataclass(frozen=True)
 class KernelForm:
-    """A kernel, its compile-time arguments and options. ``tiles``: programs per tile of the plan."""
+    """A kernel with compile-time arguments and launch options. ``tiles``: programs per tile of the layout."""
 
     kernel: Any
     constants: dict[str, Any]
@@ -138,9 +138,10 @@ def launches(
     workspace: torch.Tensor,
     features: Sequence[int],
 ) -> list[Launch]:
-    """At most one launch per pass, one before and one after. ``counts``: as ``packer.fill`` returns them.
+    """Return the launches: at most one for the preparation, one per pass, and one for the blend.
 
-    ``features``: what the kernels of every pass must be able to do, at least what the pass itself needs.
+    ``counts``: the result of ``packer.fill``. ``features``: the features to compile into the kernel of every pass, at
+    least the features that the pass needs.
     """
     at = packer.at
     queue = []
@@ -186,7 +187,7 @@ def launches(
 
 
 def heavy_height(height: int) -> int:
-    """Of the tiles of a launch whose pixels need many registers, where those of others have ``height``."""
+    """Return the tile height of heavy launches, whose pixels need many registers. ``height``: of light launches."""
     return max(height // 2, 1)
 
 

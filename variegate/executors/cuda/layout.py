@@ -1,8 +1,8 @@
-"""The packed program: what lies where in the one buffer that travels to the device. Read by the packer and the kernels.
+"""Layout of the packed program: the one buffer that is copied to the device. Used by the packer and the kernels.
 
-``headers[P, R, HEADER]`` (int64) describes pass p of row r. ``code[R K, CODE]`` (int32) are the instructions, ``args[R
-K, 8]`` (float64) their real arguments. Slots are counted over all rows: slot k of row r is ``r * K + k``. Offsets are
-bytes from the start of the buffer.
+``headers[P, R, HEADER]`` (int64) describes pass p of row r. ``code[R K, CODE]`` (int32) has the instructions,
+``args[R K, 8]`` (float64) their real arguments. Slots are counted over all rows: slot k of row r is ``r * K + k``.
+Offsets are bytes from the start of the buffer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from variegate.program import coords, elementary, ops, passes, rng
 from variegate.program.lowering import blurs
 
-# A header begins with the pass's row of the pass table (program/passes.py). These fields follow; its source is
-# ``in_height x in_width`` pixels from the byte address ``image`` on.
+# A header begins with the fields of the pass (program/passes.py), followed by these. The pass reads an image of
+# IN_HEIGHT x IN_WIDTH pixels at the byte address IMAGE.
 (
     IMAGE,
     STRIDE_Y,
@@ -25,17 +25,17 @@ from variegate.program.lowering import blurs
     IN_HEIGHT,
     IN_WIDTH,
     TARGET,  # byte address: a canvas, or the result
-    IS_FINAL,  # writes the result; else a canvas
+    IS_FINAL,  # whether the pass writes the result, else a canvas
     ID_LOW,
     ID_HIGH,
     TAPS_X,
     TAPS_Y,
     WEIGHTS,  # offset of int32 lows_x[w], lows_y[h], weights_x[taps_x, w], weights_y[taps_y, h]
-    ERASES,  # has an ERASE in the normalized output
-    KEY,  # the stream key: its first word in the low half
-    REGION_X,  # where a region begins in a larger image; else 0
+    ERASES,  # whether the row has an ERASE after Normalize
+    KEY,  # the stream key, with its first word in the low half
+    REGION_X,  # column of the region in a larger image; 0 without regions
     REGION_Y,
-    WHOLE_WIDTH,  # of the whole image
+    WHOLE_WIDTH,  # width of the larger image
     WHOLE_HEIGHT,
 ) = range(passes.PASS_FIELDS, passes.PASS_FIELDS + 20)
 HEADER = 40
@@ -43,48 +43,48 @@ HEADER = 40
 # Fields of an instruction.
 (
     OP,
-    CLASS,  # what the value loop does with it
-    FLAG,  # interpolation alone; of a CONVOLVE_FIXED: is separable; of a SHARPNESS: sees its source as it is or flipped
-    ARG,  # offset of its table, matrix, weights, rectangles, columns or record (program/coords.py); the number of a
+    CLASS,  # SKIP to MAP, below: how the loop over instructions applies it
+    FLAG,  # a map's Interpolation; 1 for a separable CONVOLVE_FIXED, and for a SHARPNESS with at most a flip before it
+    ARG,  # offset of the table, matrix, weights, rectangles, columns or record (program/coords.py); the index of a
     # pixel function
-    COUNT,  # of rectangles; the strength of a layer, with 15 fraction bits; of a map, the PadMode beyond its image
+    COUNT,  # number of rectangles; strength of a layer, with 15 fraction bits; a map's PadMode
     WINDOW,  # top, left, bottom, right
 ) = range(6)
 FILL = 9  # red in the lowest byte
-PARAMS = 10  # six integers: a fixed map; the arguments of a CONVOLVE_FIXED from its sizes on; those of an OVERLAY from
-# its lines on; the offset of the lines of a table map, or of a grid's nodes
+PARAMS = 10  # six integers: coefficients of a fixed map; arguments of a CONVOLVE_FIXED, beginning with its sizes;
+# arguments of an OVERLAY, beginning with its lines; offset of a table map's lines, or of a grid's nodes
 CODE = 16
 
-# CLASS.
+# Values of CLASS.
 SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED, MAP = range(6)
 
-# How pixels of a source lie in memory: interleaved bytes; 4 bytes a pixel (canvases); channels STRIDE_C apart.
+# Memory layouts of a source: adjacent bytes per pixel; 4 bytes per pixel (canvases); channels STRIDE_C bytes apart.
 INTERLEAVED, CANVAS, PLANAR = range(3)
 
-# What is measured of a row, in int32 words of the workspace: counts[3, 256], counts[256] after tables, the sum of lumas
-# (int64), and how many tiles have added theirs. All zero between launches.
+# Statistics of a row, as offsets in the workspace in int32 words: counts[3, 256], counts[256] after tables, the sum of
+# lumas (int64), and the number of tiles that have been added. All zero between launches.
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
 WORKSPACE = 1028
 
-# Where the table of normal numbers begins in ``constants``: behind scale and bias, for one channel and for three.
+# Offset of the table of normal noise in ``constants``, after scale and bias for one channel and for three.
 SEGMENTS = 12
 
-# Fraction bits of a CONVOLVE_FIXED's weights, of levels between its two passes, and of the amount of an unsharp mask.
+# Fraction bits of a CONVOLVE_FIXED's weights, of values between its two passes, and of the amount of an unsharp mask.
 WEIGHT_BITS = blurs.WEIGHT_BITS
 LEVEL_BITS = blurs.LEVEL_BITS
 AMOUNT_BITS = blurs.AMOUNT_BITS
 
-# Rows along the second axis of a launch's grid; more of them lie along the third.
+# Rows along the second axis of a launch's grid, which CUDA limits to 65,535; more rows use the third axis.
 ROWS_SIDE_BY_SIDE = 1 << 15
 
 # Bytes of a table of three channels.
 TABLE = 768
-# Columns or lines of a resize whose weights one program works out.
+# Columns or lines whose resize weights one kernel program computes.
 WEIGHTS_BLOCK = 128
 
 
 class KernelFeature(IntEnum):
-    """Code that a launch needs beyond nearest maps and tables: the kernels' compile-time arguments."""
+    """Optional code of a kernel beyond nearest maps and tables; the names are its compile-time arguments."""
 
     HAS_SUBPIXEL = 1
     HAS_FILTER = 2
@@ -100,7 +100,7 @@ class KernelFeature(IntEnum):
     IS_REGION = 2048
 
 
-# Fields of a launch: rows in its list, tiles of the largest, features.
+# Fields of a launch: rows in its list, tiles of its largest image, features.
 NUM_ROWS, NUM_TILES, FEATURES = range(3)
 LAUNCH = 3
 
@@ -112,7 +112,7 @@ class Sections(NamedTuple):
     code: int  # int32[R, K, CODE]
     args: int  # float64[R, K, 8]
     constants: int  # float32: scale and bias for one channel and for three; rng.SEGMENTS, if the program draws noise
-    lists: int  # int32[1 + P, n]: headers that need preparation, then the rows of every pass; -1 behind them
+    lists: int  # int32[1 + P, n]: rows that need preparation, then the rows of every pass; padded with -1
     luts: int
     matrices: int
     kernels: int
@@ -120,11 +120,11 @@ class Sections(NamedTuple):
     grids: int
     indices: int  # int32: source columns and lines of maps that are tables
     maps: int  # int64[maps, RECORD]: see program/coords.py
-    # Of a program with a blend (program.BlendEntries); else empty.
+    # Sections of a blend (program.BlendEntries), else empty.
     blend_headers: int  # int64[outputs, HEADER]: of each output's first row
     begins: int  # int32[outputs + 1]
     starts: int  # float32[outputs]
-    last_canvases: int  # int64[entries]: addresses of what their rows' last passes write
+    last_canvases: int  # int64[entries]: addresses of the canvases of the rows' last passes
     blend_weights: int  # float32[entries]
     boxes: int  # int32[entries, 4]
     alpha_at: int  # int64[entries]
@@ -132,13 +132,13 @@ class Sections(NamedTuple):
     # Not uploaded: written on the device.
     statistics: int  # uint8[statistics, TABLE]
     resize_weights: int  # int32
-    # The images between passes are in memory of their own.
+    # Not in the buffer: the images between passes have separate memory.
     canvases: int
 
 
-# What kernels read from here and from the program's modules, as one number. Every kernel takes it as a compile-time
-# argument: Triton keeps machine code on disk by a kernel's source and arguments, which these constants are no part of,
-# and would go on running with those of an older version.
+# Hash of all constants of this module and the program's modules. Every kernel takes it as a compile-time argument,
+# because Triton's disk cache hashes a kernel's source and arguments only: without it, a kernel compiled with older
+# constants would be reused.
 _CONSTANTS = {**vars(ops), **vars(passes), **vars(coords), **vars(rng), **globals()}
 VERSION = zlib.crc32(
     repr(

@@ -1,4 +1,4 @@
-"""A fused program in one run of bytes: laid out, filled, ready for a single copy to the device (``native/cuda``)."""
+"""Pack a fused program into one buffer, for a single copy to the device (``native/cuda``)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _plan_buffer = entry("vg_plan_buffer", c_void_p)
 _pack = entry("vg_pack", c_void_p)
 
 _PROGRAM_ARRAYS = (*FUSED_ARRAYS, "source")
-# By field of BlendEntries. Those of a program without a blend are null.
+# Field of BlendEntries -> field of the struct, which is null without a blend.
 _BLEND_ARRAYS = {
     "begins": "begins", "row": "entry_row", "weight": "weight", "box": "box", "start": "start", "alpha_at": "alpha_at",
     "alpha": "alpha",
 }  # fmt: skip
 _NO_BLEND = dict.fromkeys(_BLEND_ARRAYS.values(), 0) | {"outputs": 0, "alpha_size": 0}
-# Written by vg_plan_buffer, at the end of the struct.
 NO_REGION = (0, 0, 0, 0)
+# Fields at the end of the struct, which vg_plan_buffer writes.
 _RESULTS = ("depth", "draws_noise", "list_length", "uploaded", "buffer_size", "canvas_size")
 _NO_RESULTS = dict.fromkeys(_RESULTS, 0)
 
 
 def refuse_jpeg(program: Program) -> None:
-    """Raises ValueError if a fused program has a JPEG, which no GPU kernel has."""
+    """Raise ValueError if a fused program has a JPEG operation, for which there is no GPU kernel."""
     if (program.opcode == Op.JPEG).any():
         raise ValueError(
             "JPEG: runs on device='cpu' alone, and is not done behind your back on the host; use device='cpu' for this "
@@ -43,10 +43,10 @@ def refuse_jpeg(program: Program) -> None:
 
 
 class Packer:
-    """The layout of one fused program: ``uploaded`` bytes that ``fill`` writes, ``buffer`` bytes in all, and
-    ``canvases`` bytes of images between passes. ``at``: offsets of the sections.
+    """The buffer layout of one fused program.
 
-    Raises ValueError for a JPEG.
+    Sizes in bytes: ``uploaded``, which ``fill`` writes; ``buffer``, with the sections that kernels write;
+    ``canvases``, the images between passes. ``at``: offsets of the sections. Raises ValueError for a JPEG operation.
     """
 
     def __init__(self, program: Program) -> None:
@@ -69,7 +69,7 @@ class Packer:
             **values,
             **_NO_RESULTS,
         )
-        # The struct has their addresses.
+        # Owns the arrays whose addresses are in the struct.
         self._arrays = (values, offsets)
         if _plan_buffer(data_ptr(self._program)):
             refuse_jpeg(program)
@@ -82,11 +82,11 @@ class Packer:
         self._outputs = values["outputs"] or rows
 
     def header_at(self, p: int) -> int:
-        """Offset of the headers of pass ``p``."""
+        """Return the offset of the headers of pass ``p``."""
         return self.at.headers + 8 * L.HEADER * self._rows * p
 
     def list_at(self, launch: int) -> int:
-        """Offset of the list of rows of a launch: 0 for the preparation, 1 + p for pass p."""
+        """Return the offset of the row list of a launch: 0 for the preparation, 1 + p for pass p."""
         return self.at.lists + 4 * self._list_length * launch
 
     def fill(
@@ -98,14 +98,16 @@ class Packer:
         block: tuple[int, int],
         region: tuple[int, int, int, int] = NO_REGION,
     ) -> AnyArray:
-        """Write the uploaded bytes -> the launches, int64[1 + P + 1, 3], see ``layout.NUM_ROWS``: of the preparation,
-        of every pass, of the blend. Raises IndexError if a row reads an image that is not in the batch.
+        """Write the bytes to upload -> the launches, int64[1 + P + 1, 3], with the fields of ``layout.NUM_ROWS``.
+
+        The launches are the preparation, every pass, and the blend. Raises IndexError if a row reads an image that is
+        not in the batch.
 
         Args:
             memory: uint8[uploaded], aligned to 16 bytes.
-            images: those of the batch.
+            images: the images of the batch.
             targets: addresses [outputs] of the results.
-            canvases: address of as many bytes.
+            canvases: address of ``self.canvases`` bytes.
             block: height and width of a tile.
             region: column and line at which all rows begin in a larger image, and its height and width.
         """
@@ -141,7 +143,7 @@ def _blend_values(entries: BlendEntries) -> dict[str, Any]:
 
 
 def _scale_and_bias(output: Output) -> Float32Array:
-    """float32[4, 3]: for images of one channel, then of three."""
+    """Return scale and bias of the output, float32[4, 3]: for images of one channel, then of three."""
     return _NO_SCALE if output.mean is None or output.std is None else _joined_scales(output.mean, output.std)
 
 

@@ -1,4 +1,8 @@
-"""Triton source of users' functions of a pixel, from their records."""
+"""Generate Triton functions from the records of users' pixel functions.
+
+Reads the same records as the CPU's ``native/kernels/pixel_functions.cpp``; definition:
+``tests/oracle/pixel_functions.py``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from variegate.executors.cuda.kernels import elementary
 from variegate.program.draws.instructions import DrawOp
 from variegate.program.pixel_functions import MAGNITUDE, PixelFunction, PixelFunctionRecord
 
-# Of operands a, b and c.
+# Triton expressions of operands a, b and c.
 _CONDITION = "tl.where({}, 1.0, 0.0)"
 _TEXTS = {
     DrawOp.ADD: "{a} + {b}",
@@ -31,7 +35,7 @@ _TEXTS = {
     DrawOp.LESS_EQUAL: _CONDITION.format("{a} <= {b}"),
     DrawOp.EQUAL: _CONDITION.format("{a} == {b}"),
     DrawOp.NOT_EQUAL: _CONDITION.format("{a} != {b}"),
-    # Of two single numbers, the interpreter does not take `&` and `|`.
+    # Nested, because Triton's interpreter does not support `&` and `|` of two scalars.
     DrawOp.AND: "tl.where({a} != 0.0, tl.where({b} != 0.0, 1.0, 0.0), 0.0)",
     DrawOp.OR: "tl.where({a} != 0.0, 1.0, tl.where({b} != 0.0, 1.0, 0.0))",
     DrawOp.NOT: _CONDITION.format("{a} == 0.0"),
@@ -52,7 +56,7 @@ _TEXTS = {
 
 
 def source_of(record: PixelFunctionRecord) -> str:
-    """The body of a Triton function ``(r, g, b, m) -> (r, g, b)`` on float32 blocks; ``m`` is one number."""
+    """Return the body of a Triton function ``(r, g, b, m) -> (r, g, b)`` of float32 blocks; ``m`` is a scalar."""
     names = dict(enumerate("rgbm"))
     lines = []
     for i, constant in enumerate(record.constants):
@@ -62,7 +66,7 @@ def source_of(record: PixelFunctionRecord) -> str:
         names[value] = f"v{value}"
         named = {letter: names[operand] for letter, operand in zip("abc", operands, strict=False)}
         lines.append(f"v{value} = {_TEXTS[op].format(**named)}")
-    # What all pixels share becomes a block, too.
+    # Adding zeros makes a block of a result that is a scalar.
     results = ", ".join(f"{names[result]} + tl.zeros_like(r)" for result in record.results)
     return "".join(f"    {line}\n" for line in [*lines, f"return {results}"])
 
@@ -73,12 +77,12 @@ def _literal(number: float) -> str:
 
 @lru_cache(maxsize=256)
 def compiled(record: PixelFunctionRecord) -> Any:
-    """The record as a ``@triton.jit`` function. Its name is unique: kernels tell functions apart by their names."""
+    """Compile the record to a ``@triton.jit`` function, with a unique name, because Triton identifies it by name."""
     body = source_of(record)
     name = f"point_{hashlib.sha256(body.encode()).hexdigest()[:16]}"
     text = f"def {name}(r, g, b, m):\n{body}"
     file = f"<{name}>"
-    # Triton reads the source of functions as tracebacks do.
+    # Triton reads a function's source from linecache, as tracebacks do.
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     namespace = {**vars(elementary), "tl": tl, "__name__": __name__}
     exec(compile(text, file, "exec"), namespace)
@@ -86,11 +90,11 @@ def compiled(record: PixelFunctionRecord) -> Any:
 
 
 class PixelFunctions(tuple[Any, ...]):
-    """Triton functions ``(r, g, b, m) -> (r, g, b)``, float32 blocks, in the order of a program's table, as one
-    compile-time argument.
+    """Triton functions ``(r, g, b, m) -> (r, g, b)`` of float32 blocks, as one compile-time argument.
 
-    Triton takes an argument's text for its key, and that of a function is its name alone: the text here has the
-    functions' own keys, which are made of their source and that of what they call.
+    Functions are in the order of a program's table. Triton's cache key of an argument is its text, and a function's
+    text is only its name. Therefore the text of this class has the functions' cache keys, which hash their source and
+    the source of all functions that they call.
     """
 
     @property
@@ -104,7 +108,7 @@ class PixelFunctions(tuple[Any, ...]):
 
 
 def triton_functions(functions: list[PixelFunction]) -> PixelFunctions:
-    """Raises ValueError naming an operation whose function is compiled for CPUs."""
+    """Compile pixel functions for the GPU. Raises ValueError naming an operation whose function is CPU machine code."""
     for function in functions:
         if function.is_compiled:
             raise ValueError(

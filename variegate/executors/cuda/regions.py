@@ -1,7 +1,8 @@
-"""Bands of lines of one image on a GPU: launches of the ordinary kernels for one pass at a time.
+"""Bands of lines of one large image on a GPU: runs one pass at a time with the ordinary kernels.
 
-Statistics are measured on the host, and are tables here. Maps in whole pixels are moved to the band, and whatever
-depends on the place in the whole image is told where the band lies.
+Statistics are measured on the host and passed as tables. Integer maps are shifted to the band. Kernels that depend on
+the position in the full image (noise, ERASE, interpolated maps) receive the band's position. CPU counterpart:
+``cpu/bands.py``.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from variegate.program.program import Output, Program
 if TYPE_CHECKING:
     from variegate.executors.cuda.executor import CudaExecutor
 
-# Places have 15 fraction bits, in 32; those that a grid moves may leave the image by as much again.
+# Coordinates are int32 with 15 fraction bits. Coordinates displaced by a grid may leave the image by its size.
 _MAX_MAPPED = 65_535
 _MAX_BENT = 32_767
 
 
 def refuse_regions(program: Program) -> None:
-    """Raises ValueError naming an operation of a fused program that GPUs do not do in regions."""
+    """Raise ValueError naming an operation of a fused program that GPUs cannot run on bands."""
     refuse_jpeg(program)
     used = program.opcode[:, : int(program.length.max(initial=0))]
     borders = program.flags[:, : used.shape[1]] >> INTERPOLATION_BITS
@@ -62,8 +63,7 @@ def refuse_regions(program: Program) -> None:
 
 
 class DeviceBands:
-    """Passes on bands of lines. The image that a pass reads lies on the device as a whole, if its maps may read any of
-    it."""
+    """Runs passes on bands of lines. Uploads the full image that a pass reads if its maps may read any line of it."""
 
     def __init__(self, executor: CudaExecutor) -> None:
         self._executor = executor
@@ -77,9 +77,9 @@ class DeviceBands:
         tables: UInt8Array | None,
         lines: tuple[int, int],
     ) -> AnyArray:
-        """Run ``lines`` of a step of a fused program, whose image is ``levels`` -> [H, W, C].
+        """Run ``lines`` of a step of a fused program on the image ``levels`` -> [H, W, C].
 
-        ``tables``: of its statistics, uint8[K, 3, 256] by slot.
+        ``tables``: lookup tables of its statistics by slot, uint8[K, 3, 256].
         """
         single, plan = _of_pass(program, step, tables)
         top, bottom = lines
@@ -106,7 +106,7 @@ class DeviceBands:
         return made[lines[0] - top : lines[1] - top].cpu().numpy()
 
     def _run(self, single: Program, images: DeviceImages, plan: Int32Array, region: Any) -> torch.Tensor:
-        """[H, W, C]."""
+        """Run a program of one pass -> [H, W, C]. ``region``: see ``CudaExecutor.run``."""
         output = single.output
         height = int(plan[P.HEIGHT])
         width = int(plan[P.WIDTH])
@@ -118,21 +118,21 @@ class DeviceBands:
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
     def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:
-        """The image of a step, as often as it changes."""
+        """Upload the image of a step, unless the last upload was for the same step."""
         if self._uploaded is None or self._uploaded[0] != step:
             self._uploaded = step, torch.from_numpy(np.array(levels)).to(self._executor.device)
         return self._uploaded[1]
 
 
 def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[Program, Int32Array]:
-    """A program of one row and one pass, whose statistics are tables; and the pass."""
+    """Return a program of one row and one pass, with statistics replaced by ``tables``; and the pass."""
     row = slice(step.row, step.row + 1)
     arrays = {name: getattr(program, name)[row].copy() for name in (*FUSED_ARRAYS, "label", "pass_of")}
     plan: Int32Array = arrays["passes"][0, step.number].copy()
     if step.work == BandStep.INPUT:
         plan = _plan_of_input(arrays["opcode"][0], plan)
     elif plan[P.SOURCE] == PassSource.FILTER:
-        # What comes before it was a step of its own.
+        # An earlier step applied the operations before the filter: see ``_plan_of_input``.
         plan[P.BEGIN] = plan[P.FIRST]
     plan[[P.NEEDS, P.QUALITY]] = 0
     opcode = arrays["opcode"][0]
@@ -152,7 +152,7 @@ def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[P
 
 
 def _plan_of_input(opcode: Int16Array, plan: Int32Array) -> Int32Array:
-    """The pass of what comes before a filter: tables, and at most one map of whole pixels."""
+    """Return a pass of the operations before a filter: tables, and at most one integer map."""
     begin = int(plan[P.BEGIN])
     end = int(plan[P.FIRST])
     made = np.zeros_like(plan)
@@ -166,7 +166,7 @@ def _plan_of_input(opcode: Int16Array, plan: Int32Array) -> Int32Array:
 
 
 def _moved(program: Program, first: int, end: int, top: int) -> Float64Array:
-    """Arguments of maps in fixed point, whose last one begins at line ``top``. All numbers are whole."""
+    """Return the arguments of fixed-point maps, with the last map shifted to line ``top``; exact, all are integers."""
     args = program.args.copy()
     last = max(k for k in range(first, end) if KIND_OF[program.opcode[0, k]] == Kind.GEOMETRY)
     args[0, last, 2] += args[0, last, 1] * top
@@ -175,7 +175,7 @@ def _moved(program: Program, first: int, end: int, top: int) -> Float64Array:
 
 
 def _filter_radius(op: int, args: Float64Array) -> int:
-    """Number of lines above and below a pixel that a filter reads."""
+    """Return the number of lines above and below a pixel that a filter reads."""
     if op == Op.SHARPNESS:
         return 1
     return int(args[{Op.MEDIAN: 0, Op.CONVOLVE_FIXED: 2, Op.MORPHOLOGY: 1}[Op(op)]]) // 2

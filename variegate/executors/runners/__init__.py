@@ -1,1 +1,1 @@
-"""One front door for devices: what a batch may be, which devices there are, and one runner for each kind."""
+"""Device-independent entry: accepted batches, available devices, and one runner per kind of device."""

@@ -1,4 +1,4 @@
-"""Images of many channels: one loop over groups of three channels, each of which runs the batch's program."""
+"""Images of many channels: run the batch's program once per group of three channels, and join the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Image = ImageArray
 
 
 def allocate_result(program: Program) -> tuple[Any, Int64Array]:
-    """Memory for what a user gets, and the addresses of all outputs."""
+    """Allocate the user's result, and return it with the addresses of all outputs."""
     if program.grouping is None:
         results = cpu.allocate(program)
         return results, cpu.addresses(results)
@@ -35,7 +35,10 @@ def allocate_result(program: Program) -> tuple[Any, Int64Array]:
 
 
 def run_groups(program: Program, run: Callable[[ChannelGroup, Program], Any]) -> Any:
-    """Run the program of each group by ``run`` -> tensors of all channels, in groups of outputs as ``run`` returns."""
+    """Call ``run`` for the program of each channel group, and concatenate the channels of its results.
+
+    ``run`` returns a tensor, or nested lists and tuples of tensors.
+    """
     axis = -3 if program.output.layout == "NCHW" else -1
     results = [_narrow(run(group, part), group, axis) for group, part in channel_programs(program)]
     return _join(results, axis)
@@ -54,7 +57,7 @@ def _join(results: Sequence[Any], axis: int) -> Any:
 
 
 def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_threads: int | None) -> Any:
-    """Run all groups for every few rows on the CPU, while their images are in caches.
+    """Run all channel groups on the CPU, a few rows at a time, so that their images remain in caches.
 
     Returns arrays [..., C, H, W] of at least three channels: see ``to_layout``.
     """
@@ -65,7 +68,8 @@ def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_thre
     item = planar.result_dtype.itemsize
     areas = planar.result_shapes()[:, 1:].prod(axis=1, dtype=np.int64)
     runs = []
-    # The last group first: channels that it makes of another's, that one makes once more.
+    # Groups may overlap in the result. The last group runs first, so that each overlapped channel is finally written by
+    # the group that defines it.
     for group, part in reversed(channel_programs(fused)):
         planar_part = part.replace(output=replace(part.output, layout="NCHW"))
         targets = results + group.first * item * areas
@@ -76,7 +80,7 @@ def run_groups_of_rows(fused: Program, images: Sequence[Image] | Image, num_thre
 
 
 def to_layout(room: Any, fused: Program) -> Any:
-    """Tensors [..., C, H, W] of at least three channels, in the program's layout."""
+    """Convert tensors [..., C, H, W] of at least three channels to the program's channels and layout."""
     if isinstance(room, (tuple, list)):
         return type(room)(to_layout(part, fused) for part in room)
     kept = room.narrow(-3, 0, fused.channels)
@@ -86,7 +90,10 @@ def to_layout(room: Any, fused: Program) -> Any:
 def channel_loader(
     images: Sequence[Image] | Image, part: Program, group: ChannelGroup
 ) -> Callable[[int, int, Int64Array], object]:
-    """Load the channels of a group. Resized crops that rows begin with are moved to what they read of their images."""
+    """Make a function that copies a group's channels of some rows, see ``cpu.executor.LoadRows``.
+
+    If a row begins with a resized crop, only the pixels that the crop reads are copied, and the crop is shifted.
+    """
     channels, item = group.channels, part.depth.dtype.itemsize
     sizes = part.in_shape[:, :2].astype(np.int64)
     supports = crop_supports(part)

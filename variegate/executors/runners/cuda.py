@@ -1,4 +1,4 @@
-"""Batches on a CUDA device: images already there are read where they lie, others are sent over once."""
+"""The CUDA runner: reads images on the device without a copy, and uploads images of the host once."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ from variegate.program.plan import LoweringOptions
 from variegate.program.program import Program
 from variegate.threads import default_threads
 
-# At the border of a region a decoder may interpolate chroma by what lies inside it alone. One chroma sample covers four
-# pixels at most, so that the pixels that the crop reads are those of the whole picture.
+# Pixels decoded around a crop. At a region's border, a decoder may interpolate chroma from samples in the region only.
+# A chroma sample covers at most four pixels, so the pixels that the crop reads equal a full decode.
 _MARGIN = 8
 
 
 class CudaRunner:
-    """``decode``: as for ``Augmenter``. ``executor``, ``decoder``: given by tests; else the process's for the device.
+    """Runs fused programs on a CUDA device; CPU counterpart: ``host.CpuRunner``.
 
-    Raises ValueError for ``decode="gpu"`` where nvImageCodec does not decode.
+    ``decode``: see ``Augmenter``. ``executor``, ``decoder``: for tests; by default the process's, one per device.
+    Raises ValueError for ``decode="gpu"`` if nvImageCodec cannot decode JPEGs.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class CudaRunner:
         return self._executor.device
 
     def move(self, program: Program, images: Sequence[UInt8Array | torch.Tensor]) -> Any:
-        """Run a program of masks as images uint8[H, W, bytes], each of the host or of this device."""
+        """Apply a program to masks, given as images uint8[H, W, bytes], each on the host or on this device."""
         there = [image for image in images if isinstance(image, torch.Tensor)]
         host = [image for image in images if not isinstance(image, torch.Tensor)]
         is_host = np.array([not isinstance(image, torch.Tensor) for image in images])
@@ -109,7 +110,7 @@ class CudaRunner:
         return upload_images(self._executor, arrays)
 
     def _in_place(self, images: Any, names: str = NAMES) -> DeviceImages | None:
-        """Images that are on a GPU, where they lie; None for those of the host."""
+        """Describe images on the GPU without a copy; None for images on the host."""
         if isinstance(images, RaggedBatch):
             if not images.data.is_cuda:
                 return None
@@ -172,7 +173,7 @@ class CudaRunner:
             return self._run(fused, placed)
 
     def _jpeg_decoder(self) -> JpegDecoder | None:
-        """The GPU's; None where the host decodes. Made when it is first needed: it takes a while, and memory."""
+        """The GPU's decoder; None if the host decodes. Created on first use, because it takes time and memory."""
         if self._decode == "auto" and self._decoder is None and is_installed():
             self._decoder = self._find_decoder()
         return self._decoder
@@ -184,7 +185,10 @@ class CudaRunner:
 def _place_encoded(
     fused: Program, batch: EncodedBatch, executor: CudaExecutor, num_threads: int | None, decoder: JpegDecoder | None
 ) -> tuple[Program, DeviceImages]:
-    """The program, reading what was decoded, and the pictures, as far as crops need. ``decoder``: None for the host."""
+    """Decode the parts of images that the program reads -> (the program for these parts, the parts on the device).
+
+    ``decoder``: None to decode all on the host.
+    """
     sources = np.empty(fused.num_rows, np.int32)
     tensors, rest = _decode_on_gpu(fused, batch, decoder, sources)
     images, places = _decode_on_host(fused, batch, rest, num_threads)
@@ -198,10 +202,13 @@ def _place_encoded(
 def _decode_on_gpu(
     fused: Program, batch: EncodedBatch, decoder: JpegDecoder | None, sources: Int32Array
 ) -> tuple[list[torch.Tensor], list[int]]:
-    """-> (pictures on the device, the rows that read none of them); fills in ``sources`` for those that do."""
+    """Decode suitable JPEGs -> (images on the device, the remaining rows).
+
+    Writes to ``sources`` the index of the image that each decoded row reads.
+    """
     if decoder is None:
         return [], list(range(fused.num_rows))
-    # Rows that read one picture (views, copies, those of a blend) have all that they need of it decoded together.
+    # Several rows may read one image (views, copies, rows of a blend): one decode covers all their boxes.
     readers: dict[int, list[int]] = {}
     rest = []
     suitable = [batch.is_upright_jpeg(i) for i in range(len(batch.files))]
@@ -218,8 +225,8 @@ def _decode_on_gpu(
     for source, box, rows, tensor in zip(readers, boxes, readers.values(), pictures, strict=True):
         height, width = batch.shapes[source, :2].tolist()
         top, left, bottom, right = box or (0, 0, height, width)
-        # Kernels trust sizes. What the decoder refused or took for another size is tried again on the host, whose
-        # decoder says what is wrong with it.
+        # Kernels do not check sizes. If the GPU's decoder fails or returns another size, the host decodes the file
+        # again, because its errors name the cause.
         if tensor is None or tensor.shape != (bottom - top, right - left, 3):
             rest += rows
             continue
@@ -234,11 +241,11 @@ def _decode_on_gpu(
 def _decode_on_host(
     fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
 ) -> tuple[list[UInt8Array], IndexArray]:
-    """-> (pictures, which of them each of ``rows`` reads)."""
+    """Decode the images of ``rows`` on the host -> (images, the index of the image that each row reads)."""
     load = batch.loader(fused)
     images: list[UInt8Array] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
     shared = np.array([], np.intp) if fused.grouping is None else batch.first_of(fused)[rows]
-    # Views of one file come one after another.
+    # Views of one file are consecutive rows.
     begins = np.flatnonzero(np.diff(shared, prepend=-1)) if len(shared) else np.arange(len(rows))
     ends = np.append(begins[1:], len(rows))
 
@@ -247,7 +254,7 @@ def _decode_on_host(
             for place in range(begins[run], ends[run]):
                 image = load(rows[place], 0)
                 if place == begins[run]:
-                    # A copy: the thread's next load writes over the same memory.
+                    # Copy, because the thread's next load overwrites this memory.
                     images[run] = image.copy()
 
     share_out(decode, len(begins), num_threads)
@@ -255,7 +262,7 @@ def _decode_on_host(
 
 
 def _check_depth(where: str, dtype: Any) -> None:
-    """Raise TypeError for images of more than 256 levels, or for their dtype."""
+    """Raise TypeError for images that are not uint8. ``dtype``: a ``Depth`` or a torch dtype."""
     kind = str(dtype).removeprefix("torch.")
     if kind != "uint8":
         raise TypeError(

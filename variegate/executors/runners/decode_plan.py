@@ -1,4 +1,4 @@
-"""Parts of pictures to decode, worked out for all upright JPEGs of a batch at once; others row by row."""
+"""Plan which part of each image to decode: for all upright JPEGs of a batch at once, for other files row by row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from variegate.decode.header import COMPONENTS, HEIGHT, HEIGHT_OFFSET, IS_COMPLE
 from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Program
 
-# First row, first column, and those after the last.
+# Top, left, bottom, right; bottom and right are exclusive.
 Box = tuple[int, int, int, int]
 
-# Reach of the resampling filters, in source pixels at scale 1. (Members of an enumeration take a while to look up.)
+# Radius of the resampling filters, in source pixels at scale 1. Keys are ints, because enum lookups are slow.
 _SUPPORT = {
     int(Interpolation.BILINEAR): 1.0,
     int(Interpolation.BICUBIC): 2.0,
@@ -31,20 +31,23 @@ _RESIZED_CROP = int(Op.RESIZED_CROP)
 
 
 def shift_crop(fused: Program, row: int, top: int, left: int, height: int, width: int) -> None:
-    """Rewrite the row's first resize to a part of the picture that begins at ``top``, ``left``."""
+    """Adapt the row's first resize to a decoded part of the image, which begins at ``top``, ``left``."""
     fused.args[row, 0, 0] -= top
     fused.args[row, 0, 1] -= left
     fused.in_shape[row, :2] = height, width
 
 
 def crop_support(fused: Program, row: int) -> float | None:
-    """``crop_supports`` of one row, None for NaN."""
+    """Return ``crop_supports`` of one row, None for NaN."""
     support = float(crop_supports(fused, slice(row, row + 1))[0])
     return None if math.isnan(support) else support
 
 
 def crop_supports(fused: Program, rows: slice = slice(None)) -> Float64Array:
-    """Reach of the filter of resized crops that rows begin with; NaN without one that sees beyond itself."""
+    """Return the filter radius of each row's first operation if it is a resized crop, else NaN.
+
+    NaN also if its filter does not read pixels outside the crop.
+    """
     supports = np.full(len(fused.length[rows]), np.nan)
     if not fused.opcode.shape[1]:
         return supports
@@ -57,7 +60,7 @@ def crop_supports(fused: Program, rows: slice = slice(None)) -> Float64Array:
 
 
 def crop_boxes(args: Any, supports: Any, in_heights: Any, in_widths: Any, margin: int = 0) -> Int64Array:
-    """Boxes that resized crops read, int64[N, 4]: filters reach past the crop, further the more it shrinks."""
+    """Boxes that resized crops read, int64[N, 4]: the crop plus the filter radius, which grows with the scale."""
     out = np.empty((len(args), 4), np.int64)
     for axis, most in enumerate((in_heights, in_widths)):
         first = args[:, axis]
@@ -75,7 +78,7 @@ def crop_reach(args: Float64Array, support: float, in_height: int, in_width: int
 
 
 def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
-    """The smallest that holds them all; None stands for all of the picture."""
+    """Return the smallest box that contains all ``boxes``; None means the full image."""
     if not boxes or None in boxes:
         return None
     tops, lefts, bottoms, rights = zip(*boxes, strict=True)
@@ -83,22 +86,22 @@ def join_boxes(boxes: Sequence[Box | None]) -> Box | None:
 
 
 Image = UInt8Array
-# Smallest scales first; those whose inverse DCT libjpeg-turbo has in SIMD.
+# Divisors of reduced decoding, largest first: libjpeg-turbo has SIMD for these inverse DCTs only.
 SCALES = (8, 4, 2)
-# A thread keeps its buffers for good; those of larger pictures are made and given back.
+# Buffers up to this size are cached per thread and never freed; larger images are allocated each time.
 _KEPT_BYTES = 4 << 20
-# The place of the buffer that a file is copied to.
+# Buffer number of the copy of a file.
 _FILE = -1
 _local = threading.local()
 
 
 class DecodePlan(NamedTuple):
-    """Plan of decoding one row's picture.
+    """Plan of decoding one row's image.
 
-    ``height``, ``width``: of what comes out; ``room``: bytes of the buffer that it is decoded into, for all the rows
-    of the picture that it may come to. ``divisor``: of a reduced scale. ``height_offset``: where a smaller height is
-    written into the file's head; 0 to leave it alone. ``box``: top, left, bottom and right of what is needed of the
-    picture, where it pays to cut that out of the file, if that is indexed.
+    ``height``, ``width``: size of the decoded image. ``room``: bytes of its buffer, enough for all lines of the image.
+    ``divisor``: of the reduced scale. ``height_offset``: position of the height in the file's header, to patch in a
+    smaller height; 0 to decode the file unchanged. ``box``: top, left, bottom and right of the part to cut out of the
+    file by its entropy index; None if decoding from the top is as fast.
     """
 
     source: int
@@ -119,12 +122,17 @@ def plan_rows(
     scales: Sequence[int] = (),
     is_indexed: bool = False,
 ) -> list[DecodePlan | None]:
-    """A plan for each row; None where there is more to it. ``shared``: the number of its file, where rows read one:
-    decoded together at full scale. ``scales``: of ``SCALES``, for large crops. ``is_indexed``: files may have an
-    entropy index."""
+    """Return a plan for each row; None for rows that ``EncodedBatch`` decodes without a plan.
+
+    Args:
+        heads: parsed headers of all files, see ``decode.header.scan_headers``.
+        shared: each row's file, if several rows read one file: it is decoded once for all, at full scale.
+        scales: divisors among ``SCALES``, for crops that are shrunk.
+        is_indexed: files may have an entropy index.
+    """
     source = fused.source.astype(np.int64)
     head = heads[source]
-    # What several rows read is decoded once, for the first of them.
+    # Images that several rows of a blend read are decoded once, for the first row: see ``EncodedBatch._load``.
     plain = (head[:, COMPONENTS] > 0) & ~is_decoded[source] & ~is_shared(fused)
     if not plain.any():
         return [None] * len(source)
@@ -136,13 +144,13 @@ def plan_rows(
     is_crop = ~np.isnan(support)
     args = fused.args[:, 0, :6] if fused.args.shape[1] else np.zeros((len(source), 6))
     divisor = np.ones(len(source), np.int64)
-    # The largest that leaves the crop no smaller than it will be.
+    # The largest divisor for which the crop is at least as large as its output.
     for scale in sorted(scales):
         divisor[is_crop & (args[:, 2:4] / scale >= args[:, 4:6]).all(axis=1)] = scale
     if fused.grouping is not None:
         divisor[:] = 1
     is_scaled = divisor > 1
-    # A picture of a few pixels is as large at a smaller scale.
+    # Images of a few pixels do not get smaller at a reduced scale.
     plain &= ~is_scaled | (np.minimum(height, width) > SCALES[0])
     kept = height.copy()
     offset = np.zeros(len(source), np.int64)
@@ -152,7 +160,7 @@ def plan_rows(
         needed[cropped] = _boxes(args[cropped], support[cropped], height[cropped], width[cropped], divisor[cropped])
     boxed = np.flatnonzero(is_crop & ~is_scaled & plain)
     if len(boxed):
-        # Where chroma has fewer rows than luma, fancy upsampling of a block's last row looks at the one below it.
+        # If chroma is subsampled vertically, fancy upsampling of a block's last line reads the line below it.
         rows = -(-(needed[boxed, 2] + (block[boxed] > 8)) // block[boxed]) * block[boxed]
         is_part = is_sequential[boxed] & (rows < height[boxed]) & (head[boxed, IS_COMPLETE] > 0)
         kept[boxed] = np.where(is_part, rows, height[boxed])
@@ -164,7 +172,7 @@ def plan_rows(
         np.maximum.at(most, shared[whole], kept[whole])
         kept = np.where(is_scaled, kept, most[shared])
         offset = np.where(kept < height, head[:, HEIGHT_OFFSET], 0)
-    # Progressive files and such are known by no index.
+    # The index supports sequential files only.
     may_cut = plain & is_sequential & is_indexed
     sides = needed[:, 2:] - needed[:, :2]
     may_cut &= sides.prod(axis=1) <= WORTH_CUTTING * kept * width
@@ -184,7 +192,7 @@ def _boxes(
     width: Int64Array,
     divisor: Int64Array,
 ) -> Int64Array:
-    """int64[N, 4]: what resized crops read of pictures that are decoded at a scale, in pixels of the whole scale."""
+    """Boxes that resized crops read of images decoded at a reduced scale, int64[N, 4] in full-scale pixels."""
     scaled = args.copy()
     scaled[:, :4] /= divisor[:, None]
     boxes = crop_boxes(scaled, support, -(-height // divisor), -(-width // divisor)) * divisor[:, None]
@@ -193,7 +201,7 @@ def _boxes(
 
 
 def _joined(boxes: Int64Array, shared: IndexArray, files: int) -> Int64Array:
-    """For each row the smallest box that holds those of all rows of its file."""
+    """Replace each row's box by the smallest box that contains the boxes of all rows of its file."""
     first = np.full((files, 2), np.iinfo(np.int64).max)
     last = np.zeros((files, 2), np.int64)
     np.minimum.at(first, shared, boxes[:, :2])
@@ -202,7 +210,7 @@ def _joined(boxes: Int64Array, shared: IndexArray, files: int) -> Int64Array:
 
 
 def is_shared(fused: Program) -> BoolArray:
-    """Rows that read an image that other rows read as well; none of a program that blends no rows."""
+    """Flags of rows whose image other rows read also; all False for a program without a blend."""
     if fused.blend is None:
         return np.zeros(fused.num_rows, np.bool_)
     return np.asarray(np.bincount(fused.source)[fused.source] > 1)
@@ -211,7 +219,10 @@ def is_shared(fused: Program) -> BoolArray:
 def decode_planned(
     plan: DecodePlan, data: bytes, fused: Program, row: int, place: int, index: EntropyIndex | None = None
 ) -> Image | None:
-    """The row's picture, or what is planned of it; None, with nothing rewritten, where that does not come of it."""
+    """Decode the planned part of the row's image, and adapt the row's first resize to it.
+
+    Returns None, with the row unchanged, if the file cannot be decoded as planned.
+    """
     if plan.box is not None and index is not None:
         part = index.decode_part(data, plan.box, plan.divisor, buffer_for(place, plan.room))
         if part is not None:
@@ -232,7 +243,7 @@ def decode_planned(
 
 
 def buffer_for(place: int, size: int) -> Image | None:
-    """uint8[>= size] of this thread, the same memory for the same place; None for larger ones."""
+    """Return this thread's buffer number ``place``, uint8[>= size]; None for a size above ``_KEPT_BYTES``."""
     if size > _KEPT_BYTES:
         return None
     buffers: dict[int, Image] = _local.__dict__.setdefault("buffers", {})

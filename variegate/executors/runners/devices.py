@@ -1,4 +1,4 @@
-"""Device names: which there are on this machine, a clear refusal of the others, and the executor of each."""
+"""Device names: check that this machine has the device, and return its executor."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ACCEPTED = "'cpu', 'cuda' or 'cuda:N' (a GPU), or 'auto' (a GPU if there is one,
 
 
 def resolve(device: object, argument: str = "device") -> str:
-    """The device a name stands for: "cpu" or "cuda:N". ``argument``: its name in errors.
+    """Return the device's full name, "cpu" or "cuda:N". ``argument``: name of the argument in errors.
 
     Raises:
-        ValueError: for other names, and for a CUDA device that this machine, this PyTorch or a missing Triton cannot
-            run. Nothing falls back to the CPU.
+        ValueError: for other names, and for a CUDA device without a GPU, a PyTorch with CUDA, or Triton. There is no
+            fallback to the CPU.
     """
     name = str(device)
     if re.fullmatch(r"cpu(:\d+)?", name):
@@ -55,22 +55,22 @@ def _check_cuda(given: str, name: str, argument: str) -> str:
 
 @cache
 def compiled_for_one() -> Callable[[ScalarDraw, ImageArray, Output], AnyArray]:
-    """The function that runs one sampled image on the CPU, contiguous [H, W, C]; see ``executors.cpu.run_one``."""
+    """Return ``executors.cpu.run_one``, which runs one sampled image, contiguous [H, W, C]."""
     from variegate.executors.cpu import run_one
 
     return run_one
 
 
 def get_executor(device: str) -> Callable[[Program, Sequence[ImageArray]], list[AnyArray]]:
-    """The executor of a device, see ``resolve``.
+    """Return the executor of a device, see ``resolve``.
 
-    It takes a sampled program and its images ([H, W, C], C = 1 or 3, or [H, W]), and gives one array per output,
-    on the host whichever device it is.
+    It takes a sampled program and its images ([H, W, C], C = 1 or 3, or [H, W]). It returns one array per output, in
+    the host's memory for every device.
 
     Raises:
-        ValueError: for a device that is not there; it says what is accepted.
+        ValueError: for an unavailable device, naming the accepted devices.
     """
-    # Imported on demand: an executor costs time at the start.
+    # Imported on demand: importing an executor takes time.
     name = resolve(device)
     if name == "cpu":
         from variegate.executors.cpu import run as run_compiled

@@ -1,4 +1,4 @@
-"""Decode and augment in one go: the crop is known before a pixel is decoded, and no more is decoded than it needs."""
+"""Decode and augment together: crops are drawn before decoding, so only the pixels that they read are decoded."""
 
 from __future__ import annotations
 
@@ -48,28 +48,29 @@ from variegate.program.depth import Depth
 from variegate.program.program import Program
 
 Image = UInt8Array
-# (row, place of the buffer) -> the image that the row reads.
+# (row, number of the buffer) -> the image that the row reads.
 Load = Callable[[int, int], Image]
 
 
 class EncodedBatch:
-    """Encoded images of a batch: their sizes at once, their pixels when asked for.
+    """Encoded images of a batch: reads headers when constructed, decodes pixels on demand.
 
     Args:
-        files: the bytes of image files, or pixels where they are there already, as an ``Augmenter`` takes them:
-            [H, W, 3], [H, W, 1] or [H, W], as array or CPU tensor.
-        name_of: what errors call a file, by its place; None for ``files[i]``.
-        failures: where given, files that do not decode are noted here by their place, and black pictures take their
-            place, so that the rest of the batch can be made. None raises instead.
-        max_pixels: files with more of them are refused before they are decoded; None for ``decode.MAX_PIXELS``.
-        channels: as of ``read_image``.
+        files: the bytes of image files, or decoded pixels as for an ``Augmenter``: [H, W, 3], [H, W, 1] or [H, W], as
+            array or CPU tensor.
+        name_of: index of a file -> its name in errors; None for ``files[i]``.
+        failures: index of a file -> its error, for files that cannot be decoded; black images replace them, so that
+            the batch can be finished. None raises the error instead.
+        max_pixels: refuse files with more pixels before decoding; None for ``decode.MAX_PIXELS``.
+        channels: see ``read_image``.
 
-    ``scales``: what JPEGs may be divided by as they are decoded, where a crop is that many times as large as what it
-    becomes; none unless an ``Augmenter`` with ``fast_decode`` says so. ``index``: of files, to cut crops out of them.
+    ``scales``: divisors for decoding JPEGs at a reduced scale if a crop is shrunk by at least as much; empty unless an
+    ``Augmenter`` with ``fast_decode`` sets it. ``index``: entropy index of the files, to cut crops out of them.
 
-    Raises TypeError for what is neither bytes nor pixels and for pixels of another dtype, ValueError for shapes that
-    are no image's, for several dtypes and for limits that are no positive integers, DecodeError for files; each with
-    the name of a file.
+    Raises (with the name of the file):
+        TypeError: for items that are neither bytes nor pixels, and for pixels of unsupported dtypes.
+        ValueError: for invalid shapes, several dtypes in a batch, and limits that are not positive integers.
+        DecodeError: for damaged files.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class EncodedBatch:
                 f"files: got {type(files).__name__}; accepted: a list, of the bytes of image files or of images"
             )
         self.files = files
-        # Of each file the first that is the same object: it is decoded once for all of them.
+        # For each file, the index of the first file that is the same object, so that it is decoded once.
         first: dict[int, int] = {}
         self._first = np.array([first.setdefault(id(data), i) for i, data in enumerate(files)], np.intp)
         self._odd_headers: dict[int, JpegHeader] = {}
@@ -100,7 +101,7 @@ class EncodedBatch:
         self.scales: tuple[int, ...] = ()
         self.index: EntropyIndex | None = None
         self._parts: dict[tuple[float, ...], tuple[Image, Float64Array]] = {}
-        # Of a JPEG with a number of channels that it cannot have, nothing is read.
+        # If another number of channels than three is requested, JPEGs are not scanned here: ``_open`` decodes them.
         plain = [data if type(data) is bytes and channels in (None, 3) else b"" for data in files]
         self._heads = scan_headers(plain, self._max_pixels)
         sizes = self._heads[:, [HEIGHT, WIDTH]].tolist()
@@ -109,12 +110,12 @@ class EncodedBatch:
         self.depth = self._common_depth(shapes)
         for i, shape in enumerate(shapes):
             if shape is None:
-                # The size of another picture of the batch: a transform that takes that one takes this one.
+                # The size of another image of the batch, because the transform accepts that size.
                 shapes[i], self.decoded[i] = good, np.zeros(good, self.depth.dtype)
         self.shapes = np.array(shapes, np.int32).reshape(-1, 3)
 
     def _common_depth(self, shapes: Sequence[Any]) -> Depth:
-        """The depth of all images, of those that could be opened. Raises ValueError naming one of another depth."""
+        """The depth of all images that could be opened. Raises ValueError naming an image of another depth."""
         known = self.decoded
         opened = [i for i, shape in enumerate(shapes) if shape is not None]
         if not known or not opened:
@@ -129,7 +130,7 @@ class EncodedBatch:
         return first
 
     def widened(self, shapes: Int32Array) -> EncodedBatch:
-        """The same with gray images, which are pixels already, as three equal channels, where ``shapes`` say so."""
+        """Return a copy with gray images, which are decoded already, repeated to three channels as in ``shapes``."""
         batch = copy(self)
         places = np.flatnonzero(shapes[:, 2] != self.shapes[:, 2])
         batch.shapes = shapes
@@ -141,7 +142,7 @@ class EncodedBatch:
 
     @contextmanager
     def decoding(self) -> Iterator[None]:
-        """Whatever decodes these images does it in here, so that its seconds are known (``decode_seconds``)."""
+        """Add the time in this context to ``decode_seconds``."""
         begin = time.perf_counter()
         yield
         self.decode_seconds.append(time.perf_counter() - begin)
@@ -150,11 +151,11 @@ class EncodedBatch:
         return f"files[{i}]" if self._name_of is None else self._name_of(i)
 
     def header(self, i: int) -> JpegHeader | None:
-        """Of picture ``i``; None where it is no JPEG, or is bad."""
+        """Return the header of image ``i``; None if it is not a JPEG, or damaged."""
         return self._odd_headers.get(i) or header_of(self._heads[i])
 
     def _open(self, i: int) -> tuple[int, ...] | None:
-        """The shape of picture ``i``; None where it was noted as a failure."""
+        """Return the shape of image ``i``; None if it was recorded in ``failures``."""
         data: Any = self.files[i]
         if not isinstance(data, (bytes, bytearray, memoryview)):
             if not isinstance(data, np.ndarray) and as_tensor(data) is None:
@@ -178,7 +179,7 @@ class EncodedBatch:
             return None
 
     def _open_other(self, i: int, data: bytes) -> tuple[int, int, int]:
-        """Decode a file of another kind."""
+        """Decode a file that is not a JPEG."""
         name = self.name(i)
         with PillowFile(data, name, self._max_pixels) as file:
             self.decoded[i] = file.decode()
@@ -201,12 +202,12 @@ class EncodedBatch:
             self._failures.setdefault(same, DecodeError(self.name(same), error.reason))
 
     def whole(self, i: int) -> Image:
-        """The whole image, [H, W, C]."""
+        """Return the full image, [H, W, C]; black if it was recorded in ``failures``."""
         image = self.decoded.get(i)
         if image is None:
             try:
                 image = read_image(bytes(self.files[i]), self.name(i), self._max_pixels)
-                if image.shape != tuple(self.shapes[i]):  # what comes next trusts it
+                if image.shape != tuple(self.shapes[i]):  # kernels do not check sizes
                     raise DecodeError(self.name(i), "damaged: its headers disagree about its size")
             except DecodeError as error:
                 self._note(i, error)
@@ -214,15 +215,15 @@ class EncodedBatch:
         return image
 
     def is_upright_jpeg(self, i: int) -> bool:
-        """A JPEG for a GPU: ordinary, complete, stored as it is shown, and not decoded yet."""
+        """True for a JPEG that a GPU can decode: ordinary, complete, without EXIF rotation, not decoded yet."""
         header = self.header(i)
         if header is None or i in self.decoded or not header.is_ordinary or header.orientation != 1:
             return False
-        # A GPU would fill what is missing with gray and say nothing.
+        # A GPU's decoder silently fills missing data with gray.
         return is_complete(bytes(self.files[i]))
 
     def box_needed(self, fused: Program, row: int, margin: int) -> Box | None:
-        """The part of its picture that the row reads, and ``margin`` pixels more on each side; None for all of it."""
+        """Return the box of its image that the row reads, plus ``margin`` pixels per side; None for the full image."""
         support = crop_support(fused, row)
         if support is None:
             return None
@@ -231,8 +232,10 @@ class EncodedBatch:
         return None if box == (0, 0, height, width) else box
 
     def loader(self, fused: Program) -> Load:
-        """(row, place) -> its image, until the thread's next load there; the row's first resize is set to what was
-        decoded."""
+        """Return a function that decodes the image of a row for a program, see ``cpu.executor.Load``.
+
+        It adapts the row's first resize to the decoded part of the image.
+        """
         is_decoded = np.zeros(len(self.files), bool)
         is_decoded[list(self.decoded)] = True
         forked = is_shared(fused)
@@ -252,16 +255,16 @@ class EncodedBatch:
         return alone if shared is None else _one_decode_for_all(self, fused, plans, shared.tolist(), alone)
 
     def first_of(self, fused: Program) -> IndexArray:
-        """For each row its file, by the number of the first that holds the same bytes."""
+        """Return for each row the index of its file, or of the first file that is the same object."""
         return self._first[fused.source]
 
     def _shared_by(self, fused: Program) -> IndexArray | None:
-        """``first_of``; None where no two rows read one file, and for blends, whose rows share parts instead."""
+        """Return ``first_of``; None if no two rows read one file, and for blends: see ``_decode_once``."""
         shared = self.first_of(fused)
         return None if fused.blend is not None or len(np.unique(shared)) == len(shared) else shared
 
     def together(self, fused: Program) -> int:
-        """Number of neighboring rows that read one file, if that is the same for all files; else 1."""
+        """Return the number of consecutive rows per file if it is equal for all files, else 1."""
         shared = self._shared_by(fused)
         lengths = [1] if shared is None else [len(list(run)) for _, run in groupby(shared.tolist())]
         return lengths[0] if len(set(lengths)) == 1 else 1
@@ -270,11 +273,11 @@ class EncodedBatch:
         source = int(fused.source[row])
         header = self.header(source)
         support = None if header is None else crop_support(fused, row)
-        # Views read other parts of one picture each.
+        # Each view reads another part of the image.
         if header is None or support is None or fused.grouping is not None:
             image = self.whole(source)
             if is_forked:
-                self.decoded[source] = image  # other rows read it as well
+                self.decoded[source] = image  # other rows read it also
             return image
         try:
             if is_forked:
@@ -283,11 +286,11 @@ class EncodedBatch:
             return self._decode_for(fused, row, source, header, support, buffer)
         except DecodeError as error:
             self._note(source, error)
-            # Nothing of the row was rewritten, so it reads a picture of the size in the header.
+            # The row was not changed, so it reads an image of the size in the header.
             return np.zeros(tuple(self.shapes[source]), np.uint8)
 
     def _decode_once(self, fused: Program, row: int, source: int, header: JpegHeader, support: float) -> Image:
-        """A blend's rows begin with the same crop of one image, which is decoded for the first of them and kept."""
+        """Decode the crop for the first row of a blend, and cache it for rows that begin with the same crop."""
         crop = (source, *fused.args[row, 0].tolist())
         if crop not in self._parts:
             image = self._decode_for(fused, row, source, header, support, None)
@@ -321,7 +324,7 @@ class EncodedBatch:
         return image
 
     def _cut(self, data: bytes, header: JpegHeader, box: Box, divisor: int = 1) -> tuple[Image, int, int] | None:
-        """The crop cut out by the index, or None."""
+        """Cut the box out of the file by its entropy index -> (pixels, top, left); None without an index."""
         if self.index is None or not (header.is_sequential and header.is_ordinary):
             return None
         return self.index.decode_box(data, header, box, divisor)
@@ -330,8 +333,10 @@ class EncodedBatch:
 def _one_decode_for_all(
     batch: EncodedBatch, fused: Program, plans: list[DecodePlan | None], shared: list[int], alone: Load
 ) -> Load:
-    """A loader that decodes once for rows of one file after another. ``shared``: each row's file; ``alone``: reduced
-    rows."""
+    """Return a loader that decodes a file once for its consecutive rows.
+
+    ``shared``: the file of each row. ``alone``: the loader of rows that are decoded at a reduced scale.
+    """
     latest = threading.local()
     are_views = fused.grouping is not None
 
@@ -342,7 +347,7 @@ def _one_decode_for_all(
             return alone(row, place)
         if getattr(latest, "number", None) != number:
             begin = time.perf_counter()
-            latest.part = None  # its memory may serve for the next
+            latest.part = None  # free its memory for the next image
             latest.part = _decode_shared(batch, plan, number)
             latest.number = number
             batch.decode_seconds.append(time.perf_counter() - begin)
@@ -357,7 +362,7 @@ def _one_decode_for_all(
 
 
 def _decode_shared(batch: EncodedBatch, plan: DecodePlan | None, number: int) -> tuple[Image, int, int]:
-    """-> (part of the picture, its top, its left), in memory of its own: how long rows read it is not known."""
+    """Decode a part of an image -> (pixels, top, left), in new memory, because its rows may run much later."""
     # Imported on demand: it loads the native library.
     from variegate.executors.cpu.memory import RESULTS
 

@@ -1,4 +1,4 @@
-"""Clips as the frames that they consist of, and memory for the outputs of views and clips."""
+"""Split clips into frames, and allocate the outputs of views and clips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _ACCEPTED = (
 
 
 def frames_of(clips: Any) -> tuple[Any, list[int]]:
-    """All frames of all clips as a batch, not copied, and how many each clip has. Raises errors naming the clip."""
+    """Return all frames of all clips as a batch, without a copy, and the number of frames per clip.
+
+    Raises TypeError or ValueError naming the clip.
+    """
     if not isinstance(clips, (list, tuple)):
         whole = clips if isinstance(clips, np.ndarray) else as_tensor(clips)
         if whole is None:
@@ -53,7 +56,10 @@ def _frames(clip: Any, where: str) -> list[Any]:
 
 
 def shapes_of_clips(shapes: Any, counts: list[int]) -> Any:
-    """Of the frames, int32[frames, 3] -> of the clips, int32[clips, 3]. Raises ValueError for frames that differ."""
+    """Reduce shapes of frames, int32[frames, 3], to shapes of clips, int32[clips, 3].
+
+    Raises ValueError if the frames of a clip have different shapes.
+    """
     first = np.cumsum([0, *counts])[:-1]
     of_clips = shapes[first] if len(counts) else shapes[:0]
     different = np.flatnonzero((shapes != np.repeat(of_clips, counts, axis=0)).any(axis=1))
@@ -68,7 +74,10 @@ def shapes_of_clips(shapes: Any, counts: list[int]) -> Any:
 
 
 def over_frames(program: Program, frames: Sequence[int]) -> Program:
-    """The program of one image of each clip, for all frames, clip after clip; frames share noise and other chance."""
+    """Repeat the rows of a program sampled for one image per clip for all frames, clip by clip.
+
+    The frames of a clip share all random draws, noise included.
+    """
     number = np.asarray(frames, np.int64)
     first = np.cumsum(number) - number
     of_row = number[program.source]
@@ -83,7 +92,7 @@ def over_frames(program: Program, frames: Sequence[int]) -> Program:
         }
     blend = program.blend
     if blend is not None:
-        # The first rows are those that give their place to the outputs.
+        # Row n < num_outputs defines output n: its frames are the output's.
         of_output = of_row[: program.num_outputs]
         begins = np.cumsum(of_output) - of_output
         blend = Blend((begins[blend.target][again] + frame).astype(np.int32), blend.weight[again])
@@ -102,14 +111,14 @@ New = Callable[[Shape], Any]
 
 
 class Block(NamedTuple):
-    """Contiguous memory, and which outputs lie there, one after another."""
+    """Contiguous memory, and the indices of the outputs in it, in order."""
 
     memory: Any
     outputs: IntArray
 
 
 def addresses_of(blocks: Sequence[Block], address_of: Callable[[Any], int]) -> Int64Array:
-    """Addresses of all outputs."""
+    """Return the addresses of all outputs, int64[outputs]. ``address_of``: the address of a block's memory."""
     targets = np.zeros(sum(len(block.outputs) for block in blocks), np.int64)
     for memory, outputs in blocks:
         if len(outputs):
@@ -118,11 +127,12 @@ def addresses_of(blocks: Sequence[Block], address_of: Callable[[Any], int]) -> I
 
 
 def allocate_outputs(program: Program, grouping: Grouping, new: New) -> tuple[Any, list[Block]]:
-    """-> (what a user gets, the memory of the outputs).
+    """Allocate all outputs -> (the user's result, the blocks of memory).
 
-    What a user gets is a tuple of groups, or the only one where they are not split: [N, views, frames, ...] as one
-    piece of memory, without the axes that there are none of. Where shapes differ between images it is a list of them;
-    where they differ between the views of an image, that has a list of those.
+    The user's result is a tuple of groups, or a single group if the grouping is not split. A group is one array
+    [N, views, frames, ...], without a views or frames axis if the program has no views or clips. If shapes differ
+    between images, it is a list with one array per image; if they differ between an image's views, that entry is a
+    list with one array per view.
     """
     shapes = program.result_shapes()
     places = _places(grouping, len(shapes))
@@ -136,7 +146,7 @@ def allocate_outputs(program: Program, grouping: Grouping, new: New) -> tuple[An
 
 
 def _places(grouping: Grouping, outputs: int) -> Any:
-    """The outputs of each image by number, int[images, views, frames]; a list if clips have several lengths."""
+    """Return the indices of each image's outputs, int[images, views, frames]; a list if clips differ in length."""
     views, frames = grouping.views, grouping.frames
     if frames is None or len(set(frames)) == 1:
         return np.arange(outputs).reshape(-1, views, frames[0] if frames else 1)
@@ -145,7 +155,7 @@ def _places(grouping: Grouping, outputs: int) -> Any:
 
 
 def _fill(places: Any, grouping: Grouping, shapes: Int32Array, blocks: list[Block], new: New) -> Any:
-    """Room for the outputs ``places`` of one group."""
+    """Allocate one group, whose outputs have the indices ``places``; append to ``blocks``."""
     if isinstance(places, np.ndarray) and _are_alike(shapes, places):
         return _block(places, grouping, shapes, blocks, new, 1)
     images = []
@@ -164,7 +174,7 @@ def _are_alike(shapes: Int32Array, outputs: IntArray) -> bool:
 
 
 def _block(outputs: IntArray, grouping: Grouping, shapes: Int32Array, blocks: list[Block], new: New, lead: int) -> Any:
-    """One piece of memory: ``lead`` axes, then views, then frames."""
+    """Allocate one array, with ``lead`` image axes, then views, then frames; append it to ``blocks``."""
     axes = outputs.shape
     shape = shapes[outputs.flat[0]].tolist()
     kept = axes[:lead] + (axes[lead : lead + 1] if grouping.has_axis else ())

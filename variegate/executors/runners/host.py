@@ -1,4 +1,4 @@
-"""Batches in the host's memory, run by the native executor."""
+"""The CPU runner: batches in the host's memory, run by the native executor."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ from variegate.threads import by_openmp
 
 
 def widened(batch: Any, program: Program) -> Any:
-    """A runner's batch, or an ``EncodedBatch``, with the channels that its program was sampled for."""
-    if program.stage == "fused":  # whose batches have these channels: see ``Planner.lowered``
+    """Return ``batch`` with its gray images as three channels where the program was sampled for three.
+
+    ``batch``: a runner's batch, or an ``EncodedBatch``.
+    """
+    if program.stage == "fused":  # batches of fused programs are widened already: see ``Planner.lowered``
         return batch
     shapes = batch.shapes
     is_known = program.source < len(shapes)
@@ -51,7 +54,7 @@ class HostBatch:
     depth: Depth = Depth.UINT8
 
     def widened(self, shapes: Int32Array) -> HostBatch:
-        """Gray images as three equal channels, where ``shapes`` say so."""
+        """Repeat gray images to three channels where ``shapes`` has three."""
         each = zip(self.images, shapes.tolist(), strict=True)
         return HostBatch(
             [np.ascontiguousarray(np.broadcast_to(image, shape)) for image, shape in each], shapes, self.depth
@@ -59,7 +62,7 @@ class HostBatch:
 
 
 def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
-    """``names``: as of ``check_images``. Raises TypeError or ValueError naming the image and what is accepted."""
+    """Check a batch. ``names``: see ``check_images``. Raises TypeError or ValueError naming the image."""
     if isinstance(images, HostBatch):
         return images
     if isinstance(images, RaggedBatch):
@@ -69,13 +72,13 @@ def take_host_batch(images: Any, names: str = NAMES) -> HostBatch:
 
 
 def decoded(batch: EncodedBatch) -> HostBatch:
-    """All images of a batch, whole."""
+    """Decode all images of a batch in full."""
     with batch.decoding():
         return HostBatch([batch.whole(i) for i in range(len(batch.files))], batch.shapes, batch.depth)
 
 
 class HostRunner:
-    """Takes images into the host's memory."""
+    """Base class of runners that take images in the host's memory."""
 
     rewriting: LoweringOptions | None = None
     mask_runner = None
@@ -100,7 +103,7 @@ class CpuRunner(HostRunner):
         return self._run(program, widened(batch, program).images, None)
 
     def fits_one(self, record: Record) -> bool:
-        """True if ``draw_one`` runs what the record draws."""
+        """True if ``draw_one`` can run the record."""
         return cpu.fits_workspace(record)
 
     def draw_one(self, record: Record, pixels: Image, sample_id: int, key: tuple[int, int]) -> torch.Tensor:
@@ -127,7 +130,7 @@ class CpuRunner(HostRunner):
 
 
 def each_tensor(room: Any, output: Output, dtype: torch.dtype) -> Any:
-    """An array, or groups of arrays, as tensors; normalized ones in ``dtype``."""
+    """Convert an array, or nested lists and tuples of arrays, to tensors; normalized arrays to ``dtype``."""
     if isinstance(room, (tuple, list)):
         return type(room)(each_tensor(part, output, dtype) for part in room)
     tensor = torch.from_numpy(room)

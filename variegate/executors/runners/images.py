@@ -1,4 +1,4 @@
-"""Images that go in, checked, and tensors that leave, with the channels that are wanted."""
+"""Check input images, and select the channels of output tensors."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ from variegate.program.program import MAX_CHANNELS, MAX_SIDE, Output, is_kernel_
 
 Image = ImageArray
 _TENSOR_DTYPES = {getattr(torch, str(depth)) for depth in Depth}
-# Outputs; of several views of each image a tuple of them, one for each group.
+# Outputs: one tensor, or a list if shapes differ; a tuple with one entry per group for several views per image.
 Tensors = torch.Tensor | list[torch.Tensor] | tuple[Any, ...]
 
-# What errors call the images of a batch, unless they are part of something else.
+# Default format of an image's name in errors.
 NAMES = "images[{}]"
 _ACCEPTED = f"{ACCEPTED} [H, W, C] with C = 1 to 32, or [H, W]"
 _ACCEPTED_TENSORS = f"{ACCEPTED} [H, W, C], [C, H, W] or [H, W] with C = 1 to 32"
 
 
 def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | None:
-    """True if the last side of an image is its channels, False if the first is; None for neither. One or three are
-    channels before other numbers up to MAX_CHANNELS, of which the smaller is, in an array always the last."""
+    """True if the last axis of an image is its channels, False if the first is; None for neither.
+
+    An axis of size 1 or 3 is preferred. Otherwise the smaller axis of at most MAX_CHANNELS is the channels, and for
+    arrays (``may_be_first=False``) the last.
+    """
     for is_last, side in ((True, last), (False, first)):
         if side in (1, 3):
             return is_last
@@ -42,7 +45,10 @@ def channels_last(first: int, last: int, may_be_first: bool = True) -> bool | No
 
 
 def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
-    """A batch, list or [N, H, W, C], as contiguous [H, W, C] arrays of a ``Depth``. ``names``: what errors call one."""
+    """Check a batch, a list or [N, H, W, C], and return contiguous [H, W, C] arrays of one of the ``Depth`` dtypes.
+
+    ``names``: format of an image's name in errors.
+    """
     if isinstance(images, np.ndarray):
         return _check_batch(images)
     if not isinstance(images, (list, tuple)):
@@ -77,7 +83,7 @@ def _check_batch(whole: AnyArray) -> Image:
 
 
 def check_image(image: Any, place: int | str) -> Image:
-    """An image as a contiguous [H, W, C] array of a ``Depth``. ``place``: its number, or its name."""
+    """Check an image and return a contiguous [H, W, C] array. ``place``: its index in the batch, or its name."""
     where = place if isinstance(place, str) else NAMES.format(place)
     if is_kernel_image(image):
         return image
@@ -119,7 +125,7 @@ def _check_is_here(where: str, tensor: torch.Tensor) -> None:
 
 
 def as_tensor(value: Any) -> torch.Tensor | None:
-    """A torch tensor, or another library's (CuPy, JAX, ...) by DLPack, without a copy; None for anything else."""
+    """Convert a tensor of any library with DLPack (PyTorch, CuPy, JAX, ...) without a copy; None for other types."""
     if isinstance(value, torch.Tensor):
         return value
     if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
@@ -128,7 +134,7 @@ def as_tensor(value: Any) -> torch.Tensor | None:
 
 
 def check_tensor(tensor: torch.Tensor) -> bool:
-    """A batch [N, H, W, C] or [N, C, H, W] -> whether channels come last; they do where both could be."""
+    """Check a batch [N, H, W, C] or [N, C, H, W]. Returns True if channels are the last axis, also if ambiguous."""
     _check_kind("images", tensor, f"{ACCEPTED} [N, H, W, C] or [N, C, H, W]")
     shape = tuple(tensor.shape)
     is_last = channels_last(*shape[1::2]) if len(shape) == 4 else None
@@ -142,12 +148,12 @@ def check_tensor(tensor: torch.Tensor) -> bool:
 
 
 def check_tensors(tensors: Sequence[torch.Tensor], names: str = NAMES) -> list[torch.Tensor]:
-    """Images [H, W, C], [C, H, W] or [H, W] on a device as [H, W, C], wherever their pixels lie."""
+    """Check images [H, W, C], [C, H, W] or [H, W] on a device, and return [H, W, C] views of any strides."""
     return [_hwc(tensor, names.format(i)) for i, tensor in enumerate(tensors)]
 
 
 def _hwc(tensor: torch.Tensor, where: str) -> torch.Tensor:
-    """An image as [H, W, C], without a copy; channels come last where they could be first as well."""
+    """Check an image and return an [H, W, C] view; if the layout is ambiguous, the last axis is the channels."""
     _check_kind(where, tensor, _ACCEPTED_TENSORS)
     shape = tuple(tensor.shape)
     image = tensor[:, :, None] if tensor.ndim == 2 else tensor
@@ -179,7 +185,7 @@ def looks_like_sizes(value: Any) -> bool:
 
 
 def check_sizes(sizes: Any) -> Int32Array:
-    """int32[N, 3]: height, width, channels (3 where not given)."""
+    """Check sizes and return int32[N, 3]: height, width, channels (3 by default)."""
     shapes = []
     for i, size in enumerate(sizes):
         shape = (*(int(n) for n in size), 3)[:3]
@@ -192,17 +198,17 @@ def check_sizes(sizes: Any) -> Int32Array:
 
 
 def wants_one_channel(output: Output) -> bool:
-    """True if the transform declares that one channel leaves (``T.Grayscale()``)."""
+    """True if the transform declares a one-channel output (``T.Grayscale()``)."""
     return getattr(output, "channels", None) == 1
 
 
 def first_channel(image: torch.Tensor, layout: str) -> torch.Tensor:
-    """A view of the first channel of [..., C, H, W] or, with "NHWC", of [..., H, W, C]."""
+    """Return a view of the first channel of [..., C, H, W] or, with "NHWC", of [..., H, W, C]."""
     return image[..., :1, :, :] if layout == "NCHW" else image[..., :1]
 
 
 def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) -> Tensors:
-    """Results of the channels wanted, after the steps done to finished tensors; one tensor where the shapes agree."""
+    """Select the output's channels and apply its steps on finished tensors; one tensor if the shapes agree."""
     if isinstance(results, tuple):
         return tuple(with_wanted_channels(group, output, is_batch) for group in results)
     if wants_one_channel(output):
@@ -219,7 +225,7 @@ def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) ->
 
 
 def _one_channel(image: Any, output: Output) -> Any:
-    """Of an image, or of the images of a group or a clip."""
+    """Copy the first channel of an image, or of each image of a group or clip."""
     if isinstance(image, torch.Tensor):
         return first_channel(image, output.layout).contiguous()
     return _stacked([_one_channel(part, output) for part in image])
@@ -231,15 +237,15 @@ def _stacked(images: list[Any]) -> Any:
 
 
 class RaggedBatch:
-    """Contiguous uint8 images [H, W, C] of any sizes in one buffer.
+    """Contiguous uint8 images [H, W, C] of different sizes in one buffer.
 
     Args:
         data: uint8 [bytes], on the CPU or a CUDA device; not copied.
         shapes: int [N, 3]: height, width and channels (1 to 32) of each image.
-        offsets: int [N], the byte of ``data`` at which each image begins; None if they follow each other without gaps.
+        offsets: int [N], the byte of ``data`` at which each image begins; None if there are no gaps between images.
 
     Raises:
-        TypeError, ValueError: naming the argument, its value and what is accepted.
+        TypeError, ValueError: naming the argument, its value and the accepted values.
     """
 
     def __init__(self, data: torch.Tensor, shapes: npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> None:

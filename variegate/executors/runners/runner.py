@@ -1,4 +1,4 @@
-"""Runners, one per kind of device: take a batch's images in, run programs, give tensors out."""
+"""Runners, one per kind of device: check and transfer a batch, run programs on it, return tensors."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ Decode = Literal["auto", "cpu", "gpu"]
 
 
 class Runner(Protocol):
-    """One device."""
+    """Runs programs on one device."""
 
     @property
     def lower(self) -> Callable[[Program], Program]:
-        """Sampled programs to the fused ones of this device."""
+        """The function that lowers sampled programs to fused ones for this device."""
         ...
 
     @property
     def rewriting(self) -> LoweringOptions | None:
-        """Options of ``lower``; None if programs are run as they were sampled."""
+        """Options of ``lower``; None if the device runs sampled programs without lowering."""
         ...
 
     @property
     def mask_runner(self) -> CudaRunner | None:
-        """The runner that makes masks beside images; None for the CPU."""
+        """The runner that transforms masks on the device; None if the CPU does."""
         ...
 
     def take(self, images: Any, names: str = NAMES) -> Any:
-        """Check a batch and bring it where ``run`` needs it. ``names``: what errors call an image."""
+        """Check a batch and transfer it to the device. ``names``: format of an image's name in errors."""
         ...
 
     def run(self, program: Program, batch: Any) -> Tensors:
-        """A program on the images that ``take`` gave -> one tensor, or one per output where shapes differ."""
+        """Run a program on a batch from ``take`` -> one tensor, or a list of one per output if shapes differ."""
         ...
 
     def decode_and_run(self, program: Program, batch: EncodedBatch) -> Tensors:
-        """A program for encoded images. Raises DecodeError naming the image."""
+        """Decode images and run a program on them. Raises DecodeError naming the image."""
         ...
 
 
 def make_runner(
     device: object, dtype: torch.dtype, num_threads: int | None, geometry: str, decode: str
 ) -> tuple[str, Runner]:
-    """-> (the device's full name, its runner). Raises ValueError for a device or decoder that is not there."""
+    """Return the device's full name and its runner. Raises ValueError for an unavailable device or decoder."""
     name = resolve(device)
     check_decode(decode, name)
     # Imported on demand: only CUDA devices need Triton.
@@ -71,7 +71,7 @@ def make_runner(
 
 
 class ForkedRunner:
-    """Stands for a GPU's runner in a forked child: plans programs, and refuses to run any."""
+    """Replaces a GPU's runner in a forked child: lowers programs, and raises RuntimeError for everything else."""
 
     rewriting = mask_runner = None
 

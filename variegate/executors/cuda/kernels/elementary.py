@@ -1,4 +1,4 @@
-"""Elementary functions of pixels in float32, to the bit those of ``native/kernels/mathematics.h``."""
+"""Elementary functions of pixels in float32, bit for bit equal to ``native/kernels/mathematics.h``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from variegate.program import elementary as E
 
 @triton.jit
 def round_small(x):
-    """To the nearest integer, for |x| < 2 ** 22."""
+    """Round to the nearest integer, for |x| < 2 ** 22."""
     return (x + E.ROUNDER) - E.ROUNDER
 
 
 @triton.jit
 def rint(x):
-    """To the nearest integer, halves to even; numbers from 2 ** 23 on are integers."""
+    """Round to the nearest integer, halves to even; numbers of 2 ** 23 or more are integers already."""
     magnitude = tl.abs(x)
     rounded = (magnitude + 8388608.0) - 8388608.0
     rounded = tl.where(x < 0.0, -rounded, rounded)
@@ -40,7 +40,7 @@ def modulo(x, y):
 
 @triton.jit
 def minimum(x, y):
-    """The second of two numbers of which one is NaN."""
+    """The smaller number; ``y`` if either is NaN."""
     return tl.where(x < y, x, y)
 
 

@@ -1,4 +1,8 @@
-"""Pixels of one kernel program: which they are, the places of the source that maps lead to, and reading them there."""
+"""Pixels of one kernel program: their output positions, their source coordinates after maps, and loads from the source.
+
+CPU counterparts of maps: ``native/coords.h`` and ``native/kernels/interpolate.cpp``, ``nearest.cpp``, ``fold.cpp`` and
+``displace.cpp``; definition: ``tests/oracle/places.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,15 @@ from variegate.program import passes as P
 
 @triton.jit
 def tile_and_row():
-    """Tile and row of this program: a grid's second size has an end, so that there is a third."""
+    """Tile and row of this program; rows use two grid axes, because CUDA limits the second to 65,535."""
     return tl.program_id(0), tl.program_id(1) + tl.program_id(2) * L.ROWS_SIDE_BY_SIDE
 
 
 @triton.jit
 def pixels_of(tile, tiles_x, BLOCK_Y: tl.constexpr, BLOCK_X: tl.constexpr):
-    """Columns and lines of tile number ``tile``, ``tiles_x`` of which lie side by side, as flat int32 tensors."""
+    """Columns and lines of tile number ``tile``, as flat int32 tensors. ``tiles_x``: tiles per line of tiles."""
     i = tl.arange(0, BLOCK_Y * BLOCK_X)
-    # Without signs, a division takes half as many instructions.
+    # An unsigned division takes half the instructions.
     above = (tile.to(tl.uint32) // tiles_x.to(tl.uint32)).to(tl.int32)
     x = (tile - above * tiles_x) * BLOCK_X + i % BLOCK_X
     y = above * BLOCK_Y + i // BLOCK_X
@@ -56,13 +60,13 @@ def channels_of(pixel):
 
 @triton.jit
 def add_weighted(r, g, b, weight, pixel):
-    """Sums of channels, and the channels of one more pixel times ``weight``."""
+    """Add the channels of ``pixel`` times ``weight`` to sums."""
     return r + weight * red(pixel), g + weight * green(pixel), b + weight * blue(pixel)
 
 
 @triton.jit
 def select_rgb(where, new_r, new_g, new_b, r, g, b):
-    """New channels where a condition holds."""
+    """New channels where the condition is true."""
     return tl.where(where, new_r, r), tl.where(where, new_g, g), tl.where(where, new_b, b)
 
 
@@ -78,7 +82,10 @@ def clipped(level):
 
 @triton.jit
 def fetch(header, x, y, inside, FORMAT: tl.constexpr):
-    """Pixels at whole places ``x, y`` (int32), 0 where not ``inside``. Bytes above a pixel's channels are arbitrary."""
+    """Pixels at integer positions ``x, y`` (int32); 0 where ``inside`` is false.
+
+    Bytes above a pixel's channels are arbitrary.
+    """
     if FORMAT == L.CANVAS:
         pixel = _fetch_word(header, x, y, inside)
     elif FORMAT == L.INTERLEAVED:
@@ -91,7 +98,7 @@ def fetch(header, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
-    """As ``fetch``, but the three channels one by one: with a single pixel to read, the least instructions."""
+    """``fetch`` with three separate channels: fewer instructions if only one pixel is read."""
     if FORMAT == L.CANVAS:
         pixel = _fetch_word(header, x, y, inside)
         r, g, b = channels_of(pixel)
@@ -100,7 +107,7 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
     return r, g, b
 
 
-# An image spans less than 4 GiB, so that offsets are uint32: adding one to an address takes one instruction.
+# An image spans less than 4 GiB, so offsets are uint32, which take one instruction to add to an address.
 
 
 @triton.jit
@@ -112,7 +119,10 @@ def _fetch_word(header, x, y, inside):
 
 @triton.jit
 def _fetch_unaligned(header, x, y, inside):
-    """One or two aligned words in place of three bytes: fewer requests, and no word without a wanted byte is read."""
+    """Load one or two aligned words instead of three bytes, to save requests.
+
+    The second word is loaded only if a channel is in it, so that no load is outside the image's memory.
+    """
     source = tl.load(header + L.IMAGE)
     at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
     channels = load_int(header + L.CHANNELS)
@@ -122,7 +132,7 @@ def _fetch_unaligned(header, x, y, inside):
     lead = byte & 3
     low = load_inside(word, inside)
     high = load_inside(word + 1, inside & (lead.to(tl.int32) > 4 - channels))
-    # Two shifts, as one by all 32 bits is not defined.
+    # Two shifts, because a single shift by 32 bits is undefined.
     return ((low >> (8 * lead)) | ((high << 1) << (31 - 8 * lead))).to(tl.int32)
 
 
@@ -143,7 +153,7 @@ def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def step(code, slot, x, y):
-    """Through the fixed map at ``slot`` -> (column, line, stage); see ``trace_maps``."""
+    """Apply the fixed map at ``slot`` -> (column, line, stage); see ``trace_maps``."""
     at = code + slot * L.CODE
     a = at + L.PARAMS
     u = (tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)) >> 16
@@ -151,7 +161,7 @@ def step(code, slot, x, y):
     window = at + L.WINDOW
     top = tl.load(window)
     left = tl.load(window + 1)
-    # Without a sign, what is negative is large: one comparison for both ends.
+    # As unsigned, negative numbers are large, so that one comparison checks both bounds.
     in_y = (v - top).to(tl.uint32) < (tl.load(window + 2) - top).to(tl.uint32)
     in_x = (u - left).to(tl.uint32) < (tl.load(window + 3) - left).to(tl.uint32)
     return u, v, tl.where(in_y & in_x, -1, slot)
@@ -159,23 +169,24 @@ def step(code, slot, x, y):
 
 @triton.jit
 def trace_maps(code, begin, end, x, y):
-    """Through the fixed maps of slots begin..end -> (column, line, stage).
+    """Apply the fixed maps of slots begin..end, last to first -> (column, line, stage).
 
-    ``stage`` is the slot of the map at which a pixel left the image, or -1. A pixel that left has any place.
+    ``stage`` is the slot of the map at which a pixel left the image, or -1. The position of a pixel that left is
+    arbitrary.
     """
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
         if tl.load(code + slot * L.CODE + L.OP) == ops.Op.MAP_FIXED:
             x, y, left_at = step(code, slot, x, y)
-            # The highest slot is where a pixel left first; what its places are from there on does not matter.
+            # A pixel first leaves at the highest slot; its later positions do not matter.
             stage = tl.maximum(stage, left_at)
     return x, y, stage
 
 
 @triton.jit
 def trace_tables(buffer, code, header, x, y, inside):
-    """Through a map that is a table of columns and one of lines (-1: outside) -> as ``trace_maps``."""
+    """Apply a map given as a table of columns and a table of lines (-1: outside); returns as ``trace_maps``."""
     slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
     columns = int32s_at(buffer, tl.load(at + L.ARG))
@@ -187,7 +198,7 @@ def trace_tables(buffer, code, header, x, y, inside):
 
 @triton.jit
 def trace_folded(buffer, code, begin, end, x, y):
-    """As ``trace_maps``, by the maps' records (``program/coords.py``): where one folds, no pixel leaves."""
+    """``trace_maps`` by the maps' records (``program/coords.py``); no pixel leaves at a map that folds."""
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - begin):
         slot = end - 1 - i
@@ -204,7 +215,7 @@ def trace_folded(buffer, code, begin, end, x, y):
                 v = fold_index(v, span_v, mode)
             is_inside = (u >= 0) & (u < span_u) & (v >= 0) & (v < span_v)
             stage = tl.maximum(stage, tl.where(is_inside, -1, slot))
-            # What has left may be anywhere, but not so far that it does not fit.
+            # Pixels that left may have any position that fits into int32.
             u = tl.where(is_inside, u, 0)
             v = tl.where(is_inside, v, 0)
             x = (u + tl.load(record + R.ORIGIN_U)).to(tl.int32)
@@ -214,13 +225,13 @@ def trace_folded(buffer, code, begin, end, x, y):
 
 @triton.jit
 def _modulo(a, n):
-    """Not negative."""
+    """The remainder of ``a`` by ``n`` that is not negative."""
     return (a % n + n) % n
 
 
 @triton.jit
 def fold_index(i, n, mode):
-    """``program/coords.py``'s, of integers of any width."""
+    """``fold_index`` of ``native/coords.h``, for integers of any width."""
     period = tl.where(mode == ops.PadMode.REFLECT, tl.maximum(2 * n - 2, 1), 2 * n)
     period = tl.where(mode == ops.PadMode.WRAP, n, period)
     within = _modulo(i, period)
@@ -231,7 +242,7 @@ def fold_index(i, n, mode):
 
 @triton.jit
 def fold_place(place, n, mode, bits, slack):
-    """``program/coords.py``'s, of int64."""
+    """``fold_position`` of ``native/coords.h``, for int64."""
     half = (n * 0 + 1) << (bits - 1)
     span = n << bits
     lead = tl.where(mode == ops.PadMode.REFLECT, half, 0)
@@ -246,7 +257,7 @@ def fold_place(place, n, mode, bits, slack):
 
 @triton.jit
 def _folded_places(record, a, b, depth, bits, slack):
-    """Places in the source by the functions of a map that folds, int32, less half a pixel."""
+    """Source coordinates by the linear forms of a map that folds, int32, less half a pixel."""
     exponent = load_int(record + R.EXPONENT)
     shift = tl.load(record + R.SHIFT)
     mode = tl.load(record + R.FOLD)
@@ -267,7 +278,7 @@ def _folded_places(record, a, b, depth, bits, slack):
 
 @triton.jit
 def _divisor(depth, shift, exponent):
-    """The divisor of a perspective, and the power of two that quotients are multiplied by, float32."""
+    """The divisor of a perspective, and the power of two to multiply quotients by, float32."""
     divisor = (depth >> shift).to(tl.int32)
     factor = ((exponent + 127) << 23).to(tl.float32, bitcast=True)
     return tl.where(divisor == 0, 1, divisor).to(tl.float32), factor
@@ -282,14 +293,16 @@ def _far_quotient(numerator, divisor, factor):
 
 @triton.jit
 def linear_form(numbers, x, y):
-    """A linear function of columns and lines, int64; see ``program/coords.py``."""
+    """A linear form of columns and lines, int64; see ``program/coords.py``."""
     return tl.load(numbers) * x.to(tl.int64) + tl.load(numbers + 1) * y.to(tl.int64) + tl.load(numbers + 2)
 
 
 @triton.jit
 def trace_records(buffer, code, begin, end, record, u, v, depth, x, y):
-    """Trace the subpixel maps of slots begin..end -> the stage, as in ``trace_maps``. The rest is of the first map: its
-    record, and what its three functions are."""
+    """Check the subpixel maps of slots begin..end -> the stage, as in ``trace_maps``.
+
+    ``record``, ``u``, ``v``, ``depth``: the first map's record, and the values of its three linear forms.
+    """
     stage = tl.full(x.shape, -1, tl.int32)
     for i in range(end - 1 - begin):
         slot = end - 1 - i
@@ -317,7 +330,10 @@ def is_in_span(record, u, v, depth):
 
 @triton.jit
 def place(record, u, v, depth, bits):
-    """Places in the source by a map's functions, int32 with so many fraction bits. Anything where it is outside."""
+    """Source coordinates by the values of a map's linear forms, int32 with ``bits`` fraction bits.
+
+    Arbitrary for pixels outside.
+    """
     exponent = load_int(record + R.EXPONENT)
     shift = tl.load(record + R.SHIFT)
     if exponent == 0:
@@ -332,7 +348,7 @@ def place(record, u, v, depth, bits):
 
 @triton.jit
 def _in_source(record, u, v):
-    """Distances from the sides of a map's window as places in the source, int32."""
+    """Convert distances from the sides of a map's window to source coordinates, int32."""
     x = load_int(record + R.ORIGIN_U) + load_int(record + R.SIGN_U) * u
     return x, load_int(record + R.ORIGIN_V) + load_int(record + R.SIGN_V) * v
 
@@ -346,13 +362,16 @@ def _quotient(numerator, divisor, factor, end):
 
 @triton.jit
 def trace_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
-    """Trace the subpixel maps of slots begin..end -> (u, v, stage): places less half a pixel, int32; and the stage,
-    as in ``trace_maps``. What folds is a cut, as a grid is."""
+    """Apply subpixel maps and grids of slots begin..end -> (u, v, stage).
+
+    ``u``, ``v``: source coordinates less half a pixel, int32; ``stage``: as in ``trace_maps``. The records of maps
+    before a grid, or before a map that folds, are linear forms of that map's result.
+    """
     stage = tl.full(x.shape, -1, tl.int32)
     half = (1 << bits) >> 1
     u = (x << bits).to(tl.int32)
     v = (y << bits).to(tl.int32)
-    # Where the last grid has left a place, of which the maps before it are functions.
+    # The result of the last grid or folding map, the argument of the maps before it.
     moved_u = u
     moved_v = v
     is_moved = 0
@@ -395,8 +414,7 @@ def trace_grids(buffer, code, begin, end, x, y, bits, HAS_FOLD: tl.constexpr):
 
 @triton.jit
 def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
-    """The pixel that the grid of the instruction at ``at`` moves a pixel's center into -> (column, line, whether it is
-    inside)."""
+    """Apply the grid of the instruction at ``at`` to pixel centers -> (column, line, is inside)."""
     bits = R.BILINEAR_BITS
     half = (1 << bits) >> 1
     u, v, is_inside = _displaced(buffer, at, x << bits, y << bits, bits, -(1 << bits), half, False, HAS_FOLD)
@@ -405,7 +423,7 @@ def nearest_in_grid(buffer, at, x, y, HAS_FOLD: tl.constexpr):
 
 @triton.jit
 def _linear_form_at(numbers, u, v, bits):
-    """A linear function of columns and lines at a place between them; see ``maps.linear_form``."""
+    """``linear_form`` at coordinates with ``bits`` fraction bits."""
     along = tl.load(numbers) >> bits
     across = tl.load(numbers + 1) >> bits
     return along * u.to(tl.int64) + across * v.to(tl.int64) + tl.load(numbers + 2)
@@ -413,8 +431,11 @@ def _linear_form_at(numbers, u, v, bits):
 
 @triton.jit
 def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.constexpr):
-    """Places less half a pixel, moved -> (u, v, whether they are inside the image that the map makes), in the source.
-    Of the place in that image, the bits ``kept`` stay, and ``added`` comes to them. ``is_first``: of the chain."""
+    """Displace coordinates less half a pixel by a grid -> (u, v, is inside); u and v are source coordinates.
+
+    The displaced coordinate is masked by ``kept``, then ``added`` is added. ``is_first``: the map is the first of its
+    chain.
+    """
     record = int64s_at(buffer, tl.load(at + L.ARG))
     nodes = int16s_at(buffer, tl.load(at + L.PARAMS))
     width = load_int(record + R.SPAN_U)
@@ -432,7 +453,7 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
     v += half + _weighed(node + 1, 2 * columns, across, down, shift)
     u = (u & kept) + added
     v = (v & kept) + added
-    # Beyond the border of the source, bilinear places blend it with the fill: see ``fused.read_interpolated``.
+    # Up to half a pixel outside, bilinear samples are blended with the fill: see ``fused.read_interpolated``.
     blends = tl.load(at + L.FLAG) == ops.Interpolation.BILINEAR
     beyond = tl.where(is_first & blends, half, 0)
     in_x = (u >= -beyond) & (u < (width << bits) + beyond)
@@ -451,7 +472,7 @@ def _displaced(buffer, at, u, v, bits, kept, added, is_first, HAS_FOLD: tl.const
 
 @triton.jit
 def _weighed(node, line, across, down, shift):
-    """The displacement between four nodes, as a distance between places, int32."""
+    """Interpolate the displacement between four nodes, int32."""
     a = load_int(node)
     b = load_int(node + line)
     upper = (a << R.WEIGHT_BITS) + (load_int(node + 2) - a) * across

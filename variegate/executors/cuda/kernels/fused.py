@@ -1,4 +1,7 @@
-"""The fused pass: a tile of one row's output, read once, worked on in registers, written once."""
+"""The fused pass: reads a tile of one row, applies all operations in registers, and writes it once.
+
+CPU counterpart: ``native/kernels/run.cpp``.
+"""
 
 from __future__ import annotations
 
@@ -80,10 +83,10 @@ def run_pass(
     BLOCK_X: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """One pass of the rows in the list at ``list_at``, of which there are ``rows``.
+    """Run one pass of the ``rows`` rows in the list at ``list_at``.
 
-    Offsets ``*_at`` are bytes in ``buffer``. ``HAS_*``: what some row of the launch needs; the rest is not compiled in,
-    so that it costs no registers. ``MEASURES``: some row's next pass needs statistics of what this one writes.
+    Offsets ``*_at`` are bytes in ``buffer``. ``HAS_*``: features that a row of the launch needs; other features are not
+    compiled, to save registers. ``MEASURES``: the next pass of a row needs statistics of this pass's output.
     """
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
@@ -101,7 +104,7 @@ def run_pass(
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
     inside = (y < height) & (x < width)
-    # Columns and lines of the whole image, by which noise, erased rectangles and interpolating maps go.
+    # Positions in the full image, for noise, erased rectangles and interpolated maps.
     whole_x = x
     whole_y = y
     whole_height = height
@@ -154,7 +157,7 @@ def run_pass(
             r, g, b = channels_of(pixel)
 
     channels = load_int(header + L.CHANNELS)
-    # A pixel that left the image at a map takes on the fill there, whatever it was before.
+    # A pixel that left the image at a map becomes the map's fill there, whatever it was before.
     for slot in range(tl.minimum(first, load_int(header + P.VALUES)), end):
         ins = code + slot * L.CODE
         ins_args = args + slot * 8
@@ -208,7 +211,11 @@ def run_pass(
 def read_interpolated(
     buffer, code, args, header, x, y, inside, HAS_GRID: tl.constexpr, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
 ):
-    """The pixels that a chain of real maps shows at ``x, y`` -> (pixel, stage), see ``maps.trace_maps``."""
+    """Pixels at ``x, y`` after a chain of subpixel maps -> (pixel, stage), see ``fetch.trace_maps``.
+
+    CPU counterparts: ``native/kernels/bilinear.cpp``, ``bicubic.cpp`` and ``nearest.cpp``; definition:
+    ``tests/oracle/places.py``.
+    """
     first = load_int(header + P.FIRST)
     end = load_int(header + P.MAPS_END)
     at = code + first * L.CODE
@@ -278,7 +285,7 @@ def read_interpolated(
                 _blended(blue(p00), blue(p01), blue(p10), blue(p11), dx, dy, blue(fill), weight),
             )
         else:
-            # One channel and one line after another: all at once would not fit into registers.
+            # Channels and lines in turn, because all at once would not fit into registers.
             for channel in range(3):
                 shift = 8 * channel
                 total = tl.full(x.shape, 0, tl.int32)
@@ -293,7 +300,7 @@ def read_interpolated(
 
 @triton.jit
 def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
-    """The pixel that lies under a pixel's center -> (column, line, whether it is inside)."""
+    """The source pixel that contains a mapped pixel center -> (column, line, is inside)."""
     x = x.to(tl.float64) + 0.5
     y = y.to(tl.float64) + 0.5
     u = tl.load(a) * x + tl.load(a + 1) * y + tl.load(a + 2)
@@ -302,7 +309,7 @@ def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
         depth = tl.load(a + 6) * x + tl.load(a + 7) * y + 1.0
         u = u / depth
         v = v / depth
-    # False for NaN, a point at infinity.
+    # False for NaN, the coordinate of a point at infinity.
     in_x = (u >= tl.load(window + 1).to(tl.float64)) & (u < tl.load(window + 3).to(tl.float64))
     in_y = (v >= tl.load(window).to(tl.float64)) & (v < tl.load(window + 2).to(tl.float64))
     is_inside = in_x & in_y
@@ -316,7 +323,7 @@ def _nearest(a, op, window, x, y, mode, HAS_FOLD: tl.constexpr):
 
 @triton.jit
 def _pixel_in(place, low, high, mode):
-    """``program/coords.py``'s ``fold_real``, as float64."""
+    """``fold_real`` of ``native/coords.h``, in float64."""
     place = tl.where(place == place, place, 0.0)
     index = tl.floor(clamp(place, -R.MAX_COORD, R.MAX_COORD)).to(tl.int64) - low
     return (low + fold_index(index, (high - low).to(tl.int64), mode)).to(tl.float64)
@@ -324,7 +331,7 @@ def _pixel_in(place, low, high, mode):
 
 @triton.jit
 def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr):
-    """A pixel of the first map's window, clamped to it or folded into it, through the tables before that map."""
+    """A pixel of the first map's window, clamped to it or folded into it, after the tables before that map."""
     top = tl.load(window)
     left = tl.load(window + 1)
     if HAS_FOLD:
@@ -339,7 +346,7 @@ def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl
 
 @triton.jit
 def through_tables(buffer, code, header, end, pixel):
-    """``pixel`` through the tables from the pass's begin up to slot ``end``."""
+    """Apply the tables from the pass's first slot up to slot ``end`` to ``pixel``."""
     channels = tl.load(header + L.CHANNELS)
     for slot in range(load_int(header + P.BEGIN), end):
         at = code + slot * L.CODE
@@ -351,13 +358,13 @@ def through_tables(buffer, code, header, end, pixel):
 
 @triton.jit
 def _mix(a, b, t):
-    """Of levels with seven fraction bits, by a weight with fifteen."""
+    """Interpolate values with 7 fraction bits by a weight with 15; ``mix`` in ``native/kernels/element.h``."""
     return a + (((b - a) * t + (1 << 14)) >> 15)
 
 
 @triton.jit
 def _blended(p00, p01, p10, p11, dx, dy, fill, weight):
-    """Bilinear, then ``fill`` for what ``weight`` is less than one, in 2**-15."""
+    """Interpolate bilinearly, then blend with ``fill``, whose share is 1 - ``weight``, with 15 fraction bits."""
     value = _mix(_mix(p00 << 7, p01 << 7, dx), _mix(p10 << 7, p11 << 7, dx), dy)
     return _mix(fill << 7, value, weight) >> 7
 
@@ -366,7 +373,7 @@ def _blended(p00, p01, p10, p11, dx, dy, fill, weight):
 def _cubic_row(
     buffer, code, header, first, window, column, line, dx, inside, shift, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
 ):
-    """A line's taps, weighed: in 1/64 levels."""
+    """The weighted sum of a line's four taps, with 6 fraction bits."""
     total = tl.full(dx.shape, 1 << 7, tl.int32)
     for i in range(4):
         tap = _tap(buffer, code, header, first, window, column - 1 + i, line, inside, HAS_FOLD, FORMAT)
@@ -376,9 +383,9 @@ def _cubic_row(
 
 @triton.jit
 def _weight(t, i):
-    """Of tap ``i``, in 2**-14: a cubic convolution with a = -1."""
+    """The weight of tap ``i`` with 14 fraction bits: cubic convolution with a = -1."""
     u = (1 << 14) - t
-    # From the other side, the last taps are the first.
+    # The weights are symmetric: the last two taps are the first two seen from the other side.
     t, u = tl.where(i < 2, t, u), tl.where(i < 2, u, t)
     product = (t * u + (1 << 13)) >> 14
     outer = -((product * u + (1 << 13)) >> 14)

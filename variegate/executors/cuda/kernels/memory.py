@@ -1,4 +1,4 @@
-"""Typed reads from the buffer of a launch: arrays at byte offsets, and fields of headers."""
+"""Typed loads from the buffer of a launch: arrays at byte offsets, and fields of headers."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def float64s_at(buffer, offset):
 
 @triton.jit
 def load_inside(addresses, inside):
-    """Numbers of any type; 0 where not ``inside``."""
+    """Load numbers of any type; 0 where ``inside`` is false."""
     return tl.load(addresses, mask=inside, other=0)
 
 
 @triton.jit
 def load_int(address):
-    """A number of any type, as int32."""
+    """Load a number of any type as int32."""
     return tl.load(address).to(tl.int32)
 
 
 @triton.jit
 def load_word(address):
-    """A number of any type, as uint32."""
+    """Load a number of any type as uint32."""
     return tl.load(address).to(tl.uint32)
 
 
 @triton.jit
 def load_float(address):
-    """A number of any type, as float32."""
+    """Load a number of any type as float32."""
     return tl.load(address).to(tl.float32)
 
 

@@ -1,4 +1,8 @@
-"""Sharpness, blurs, medians, erosion, CLAHE: a filtered pixel, read at the source through what comes before it."""
+"""Filtered pixels: sharpness, blurs, medians, erosion, CLAHE. Operations before the filter are applied per tap.
+
+CPU counterparts: ``native/kernels/sharpen.cpp``, ``blur.cpp``, ``median.cpp``, ``filters.cpp`` and ``clahe.cpp``;
+definition: ``tests/oracle/neighborhood.py``.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from variegate.program import passes as P
 
 @triton.jit
 def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """CLAHE: of every tile that lies around a pixel of this block, the table, made here of the tile's own pixels."""
+    """CLAHE: computes the table of every image tile that is around a pixel of this block, from the tile's pixels."""
     height, width = size_of(header)
     channels = load_int(header + L.CHANNELS)
     clip = tl.load(args + slot * 8)
@@ -53,7 +57,7 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
                 counts += tl.histogram(_gray(source, channels), 256, mask=seen)
             table = _clipped_table(counts, clip, tile_h * tile_w)
             value = tl.gather(table, level, 0)
-            # A byte for each of the four tiles; several of them are one beyond the outermost centers.
+            # One byte per tile around the pixel. Beyond the outermost centers, several of the four tiles are equal.
             is_above = above == tile_y
             is_below = below == tile_y
             is_left = left == tile_x
@@ -73,8 +77,8 @@ def _gray(pixel, channels):
 
 @triton.jit
 def _between(at, tile, tiles):
-    """The tile before a pixel, the one behind it, by their centers, and the latter's share."""
-    # A quotient in double, rounded again, is that in float32.
+    """Tiles with their centers before and after a pixel -> (first tile, second tile, weight of the second)."""
+    # The float64 quotient, rounded to float32, equals the CPU's float32 quotient.
     place = at.to(tl.float32) * (1.0 / tile.to(tl.float64)).to(tl.float32) - 0.5
     first = tl.floor(place)
     tile_number = first.to(tl.int32)
@@ -83,7 +87,7 @@ def _between(at, tile, tiles):
 
 @triton.jit
 def _clipped_table(counts, clip, total):
-    """OpenCV's: counts above the limit are cut off and given to all levels alike, then summed up."""
+    """OpenCV's clipped table: counts above the limit are clipped, distributed over all values, and accumulated."""
     bins = tl.arange(0, 256)
     limit = tl.maximum((clip * total.to(tl.float64) / 256.0).to(tl.int32), 1)
     over = tl.sum(tl.maximum(counts - limit, 0), axis=0)
@@ -97,13 +101,13 @@ def _clipped_table(counts, clip, total):
 
 @triton.jit
 def _nearest(value):
-    """float32 below 2**22, rounded half to even."""
+    """Round float32 below 2**22, halves to even."""
     return ((value + 12582912.0) - 12582912.0).to(tl.int32)
 
 
 @triton.jit
 def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr):
-    """Pixels after the filter of the pass."""
+    """Pixels after the filter of the pass, for all filters but CLAHE and warps: see ``warp.read_around``."""
     slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
     pixel = tl.full(x.shape, 0, tl.int32)
@@ -122,7 +126,7 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
 
 @triton.jit
 def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The pixel that the filter at ``slot`` sees at ``x, y``: through at most one map, and tables."""
+    """The filter's input at ``x, y``: the source after the operations before ``slot``, which are maps and tables."""
     begin = load_int(header + P.BEGIN)
     u, v, stage = trace_maps(code, begin, slot, x, y)
     pixel = fetch(header, u, v, inside & (stage < 0), FORMAT)
@@ -140,7 +144,7 @@ def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border stays as it is."""
+    """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border is unchanged."""
     height, width = size_of(header)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
     if tl.load(code + slot * L.CODE + L.FLAG) != 0:
@@ -152,7 +156,7 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
 
 @triton.jit
 def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
-    """The source as it is or flipped, so that a pixel's neighbors are those of its place there, and equally far."""
+    """Sharpen if at most a flip comes before: then a pixel's neighbors are adjacent in the source."""
     begin = load_int(header + P.BEGIN)
     u = x
     v = y
@@ -172,7 +176,7 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
 
 @triton.jit
 def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
-    """Every neighbor by itself, through whatever comes before."""
+    """Sharpen with arbitrary maps and tables before: each neighbor is read through all of them."""
     center = before(buffer, code, header, slot, x, y, inside, FORMAT)
     outer = 4 * (center & 0xFF00FF)
     middle = 4 * green(center)
@@ -187,8 +191,10 @@ def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FO
 
 @triton.jit
 def _sharpened(args, slot, center, outer, middle, is_inner):
-    """``outer, middle``: red and blue in one word, green in another, as sums of nine levels and four centers stay below
-    2**16."""
+    """Sharpen by sums of neighbors. ``outer``: sums of red and blue in one word; ``middle``: of green.
+
+    A sum of nine values and four times the center fits into 16 bits.
+    """
     factor = load_float(args + slot * 8)
     sharpened = pack(
         blend(_thirteenth(outer & 0xFFFF), red(center), factor),
@@ -200,7 +206,7 @@ def _sharpened(args, slot, center, outer, middle, is_inner):
 
 @triton.jit
 def _thirteenth(total):
-    """floor((2 total + 13) / 26), by a product that is exact for every total up to 13 * 255."""
+    """floor((2 total + 13) / 26), by a multiplication that is exact for every total up to 13 * 255."""
     return ((2 * total + 13) * 20165) >> 19
 
 
@@ -214,7 +220,7 @@ def reflect(i, n):
 
 @triton.jit
 def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """Reflect padding; sums along columns, rounded to LEVEL_BITS, then along the row."""
+    """Blur along columns, rounded to LEVEL_BITS fraction bits, then along rows; reflect padding."""
     height, width = size_of(header)
     at = code + slot * L.CODE
     radius_x = tl.load(at + L.PARAMS) // 2
@@ -261,14 +267,17 @@ def _unsharpened(level, blurred, amount, threshold):
 
 @triton.jit
 def _mirrored(half, i):
-    """The weight at ``i`` from the center, of which ``half`` holds a half."""
+    """The weight at distance ``i``. ``half``: weights from the center on, with half of the center's weight."""
     weight = load_int(half + tl.abs(i))
     return tl.where(i == 0, 2 * weight, weight)
 
 
 @triton.jit
 def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The cells of full kernels, edge padding, rounded half up and clipped; of several, the results added up."""
+    """Convolve with all cells of a kernel, rounded half up and clipped; adds the results of several kernels.
+
+    Edge padding.
+    """
     height, width = size_of(header)
     at = code + slot * L.CODE
     apart = tl.load(at + L.PARAMS + 2)
@@ -296,8 +305,10 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
 
 @triton.jit
 def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The middle one of the levels in a square window, edge padding: two bits at a time, the greatest level below which
-    are at most half of them."""
+    """The median of a square window, edge padding.
+
+    Finds two bits at a time of the greatest value such that at most half of the values are below it.
+    """
     height, width = size_of(header)
     size = load_int(args + slot * 8)
     half = size * size // 2
@@ -324,13 +335,13 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
 
 @triton.jit
 def _below(away, step):
-    """Flags of levels less than one, two or three steps away, in a byte each, as no window has 256 levels."""
+    """Flags of values less than one, two or three steps away, one byte each, because no window has 256 values."""
     return tl.where(away < step, 1, 0) + tl.where(away < 2 * step, 1 << 8, 0) + tl.where(away < 3 * step, 1 << 16, 0)
 
 
 @triton.jit
 def _reached(below, half):
-    """Number of the three steps that have at most half of the levels below them."""
+    """Number of the three steps with at most half of the values below."""
     one = below & 255
     two = (below >> 8) & 255
     three = below >> 16
@@ -339,8 +350,10 @@ def _reached(below, half):
 
 @triton.jit
 def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The greatest level in OpenCV's ellipse, or the least by flipped bits. Cells beyond the image's edge count as
-    those on it, which the ellipse has as well."""
+    """The greatest value in OpenCV's ellipse; the least value is the greatest of flipped bits.
+
+    Cells outside the image are clamped to its edge: the ellipse contains those pixels also, so they change nothing.
+    """
     height, width = size_of(header)
     columns = load_int(args + slot * 8)
     lines = load_int(args + slot * 8 + 1)

@@ -1,4 +1,7 @@
-"""OVERLAY on a tile's pixels: defined in ``tests/oracle/position.py``."""
+"""OVERLAY on a tile's pixels.
+
+CPU counterpart: ``native/kernels/overlay.cpp``; definition: ``overlay`` in ``tests/oracle/position.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from variegate.program import ops
 
 @triton.jit
 def overlay(buffer, at, x, y, channels, r, g, b):
-    """``at``: address of the instruction's code; see ``records.fill_instructions``."""
+    """Apply an OVERLAY. ``at``: address of the instruction's code, see ``CodeWriter`` in ``native/cuda/code.cpp``."""
     flag = tl.load(at + L.FLAG)
     mode = flag % ops.LAYER_PLANES
     planes = flag // ops.LAYER_PLANES
@@ -39,10 +42,10 @@ def _overlay_nodes(buffer, at, x, y, channels, mode, planes, r, g, b):
     node = buffer + tl.load(at + L.ARG).to(tl.int64) + tl.where(inside, i * columns + j, 0)
     plane = lines * columns
     fill = tl.load(at + L.FILL)
-    # Of each channel, the planes of its alpha and of its color.
+    # Distances from one channel's planes of alpha and color to the next channel's.
     apart = tl.where(planes == 3, plane, 0)
     colors = tl.where(planes == 4, plane, 0)
-    # Of a tensor, as the interpreter makes bytes of a scalar truth.
+    # `0 * x` makes it a tensor, because Triton's interpreter treats a scalar bool as bytes.
     colored = inside & ((planes + 0 * x) % 2 == 0)
     r = _move(node, node + plane, columns, across, down, inside, at, mode, colored, red(fill), r)
     if channels == 3:
@@ -67,7 +70,7 @@ def _move(alpha, colors, columns, across, down, inside, at, mode, colored, color
 
 @triton.jit
 def _value(node, columns, across, down, inside):
-    """Between four nodes, with 7 fraction bits."""
+    """Interpolate between four nodes, with 7 fraction bits."""
     a = load_inside(node, inside).to(tl.int32) << 7
     b = load_inside(node + 1, inside).to(tl.int32) << 7
     c = load_inside(node + columns, inside).to(tl.int32) << 7
@@ -79,7 +82,7 @@ def _value(node, columns, across, down, inside):
 
 @triton.jit
 def _scaled(value, share):
-    """Times a number with 15 fraction bits, rounded half up."""
+    """Multiply by a number with 15 fraction bits, rounded half up."""
     return (value * share + (1 << 14)) >> 15
 
 

@@ -1,4 +1,7 @@
-"""Antialiased resize of a box, bit for bit as Pillow's: fixed-point weights, bytes between the two directions."""
+"""Antialiased resize of a box, bit for bit as in Pillow: fixed-point weights, 8 bits between the two directions.
+
+CPU counterparts: ``native/kernels/resize.cpp`` and ``resize_weights.cpp``; definition: ``tests/oracle/resample.py``.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,17 @@ _PRECISION = tl.constexpr(22)
 _ONE = tl.constexpr(float(1 << 22))
 _HALF = tl.constexpr(1 << 21)
 _PI = tl.constexpr(math.pi)
-# Pillow has these in single precision.
+# Pillow has these constants in single precision.
 _HAMMING_MEAN = tl.constexpr(0.5400000214576721)
 _HAMMING_SWING = tl.constexpr(0.46000000834465027)
 
 
 @triton.jit
 def _sine(x):
-    """sin(pi x), to a few units in the last place, by its series about the nearest whole number: the library's takes
-    any number, and memory of its own for large ones."""
+    """sin(pi x) to a few units in the last place, by its series about the nearest integer.
+
+    The library's sine handles arguments of any size, and uses local memory for large ones.
+    """
     whole = tl.floor(x + 0.5)
     z = (x - whole) * _PI
     t = -z * z
@@ -76,7 +81,7 @@ def _radius(kind):
 
 @triton.jit
 def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
-    """Weights of one block of output columns (``block`` below the number of column blocks) or lines (from there on)."""
+    """Write the weights of one block of output columns or lines; blocks of lines are numbered after the columns'."""
     slot = load_int(header + P.FIRST)
     ins_args = args + slot * 8
     height, width = size_of(header)
@@ -101,16 +106,16 @@ def write_weights(buffer, code, args, header, block, BLOCK: tl.constexpr):
 
 @triton.jit
 def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weights, BLOCK: tl.constexpr):
-    """For outputs of one block: the first source index, and ``taps`` weights (zero where fewer are used).
+    """Write the first source index and ``taps`` weights, zero if unused, of each output of one block.
 
-    ``start`` -1 - s stands for whole pixels from s on that are cropped first: the filter does not see beyond them.
+    A ``start`` of -1 - s means that pixels from s on are cropped first: the filter does not read outside the crop.
     """
     skipped = tl.where(start < 0.0, -1.0 - start, 0.0).to(tl.int32)
     in_size = tl.where(start < 0.0, extent.to(tl.int32), in_size)
     start = tl.maximum(start, 0.0)
     i = block * BLOCK + tl.arange(0, BLOCK)
     is_used = i < out_size
-    # The box is float32, as in Pillow; all else is double.
+    # The box is float32, as in Pillow; everything else is double.
     first = start.to(tl.float32)
     scale = ((start + extent).to(tl.float32) - first).to(tl.float64) / out_size.to(tl.float64)
     filter_scale = tl.maximum(scale, 1.0)
@@ -134,7 +139,7 @@ def _weigh_axis(start, extent, in_size, out_size, taps, kind, block, lows, weigh
 
 @triton.jit
 def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
-    """Resized pixels, with the flip and the order of directions that lowering chose (``args[6]``, ``args[7]``)."""
+    """Resized pixels. Lowering chose the flip (``args[6]``) and the order of directions (``args[7]``)."""
     ins_args = args + tl.load(header + P.FIRST) * 8
     height, width = size_of(header)
     in_height = load_int(header + L.IN_HEIGHT)

@@ -1,9 +1,10 @@
-"""Statistics of an image, measured tile by tile, and the tables of contrast, autocontrast and equalize made of them.
+"""Statistics of an image, measured tile by tile, and the tables of contrast, autocontrast and equalize.
 
-Every tile adds what it sees to the row's workspace; the tile that comes last turns the sums into tables and clears
-them. Statistics see the source through tables and at most one whole-pixel map. Levels are counted as they lie in the
-source, and the tables before an operation act on the counts; the mean of lumas has to be taken through them, so that
-lowering lets a contrast be the first statistic of its pass only.
+Every tile adds its counts to the row's workspace; the last tile computes tables from the sums and clears the sums.
+Only tables and at most one integer map may come before a statistic. Values of the source are counted, and the tables
+before an operation are applied to the counts. The mean luma cannot be derived from counts per channel, so lowering
+allows a contrast only as the first statistic of a pass. CPU counterpart: ``native/kernels/statistics.cpp``;
+definition: ``tests/oracle/statistics.py``.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ def _count(work, seen, level):
 
 @triton.jit
 def is_last(work, tiles):
-    """Counts this tile in; True for the one that makes ``tiles`` complete, which sees the sums of all."""
-    # All threads' sums must be out before the arrival is, the one atomic here that orders others: the sums themselves
-    # are relaxed, as a fence for each would also empty the cache.
+    """Count this tile as done. True for the last of ``tiles``, which then can read the sums of all."""
+    # All threads must have added their sums before this atomic, the only one here with release and acquire order. The
+    # sums are relaxed, because a fence per sum would also invalidate the cache.
     tl.debug_barrier()
     return tl.atomic_add(work + L.ARRIVED, 1) == tiles - 1
 
 
 @triton.jit
 def write_tables(buffer, code, args, header, work):
-    """The tables of all statistics of the pass, from the sums in ``work``, which is cleared."""
+    """Write the tables of all statistics of the pass from the sums in ``work``, and clear ``work``."""
     bins = tl.arange(0, 256)
     begin = load_int(header + P.BEGIN)
     end = load_int(header + P.STATISTICS_END)
@@ -82,7 +83,7 @@ def write_tables(buffer, code, args, header, work):
     mean = _mean_luma(buffer, code, header, work)
     for channel in range(load_int(header + L.CHANNELS)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
-        # Where the levels of the source, and the color outside it, have come to.
+        # The current values of the source's 256 values, and of the fill color, after the tables so far.
         now = bins
         fill = 0
         for slot in range(begin, end):
@@ -110,7 +111,7 @@ def write_tables(buffer, code, args, header, work):
 
 @triton.jit
 def _mean_luma(buffer, code, header, work):
-    """The mean at the first statistic, rounded as Pillow rounds it."""
+    """The mean luma before the first statistic, rounded half up as in Pillow."""
     channels = tl.load(header + L.CHANNELS)
     outside = tl.load(header + P.NUM_FILL)
     height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
@@ -135,7 +136,7 @@ def _mean_luma(buffer, code, header, work):
 
 @triton.jit
 def _stretch(counts, now, outside, fill):
-    """ImageOps.autocontrast without cutoff: the table of 256 levels, in double, truncated, clipped."""
+    """The table of ImageOps.autocontrast without cutoff: 256 values, computed in double, truncated, clipped."""
     bins = tl.arange(0, 256)
     low = tl.min(tl.where(counts > 0, now, 255), axis=0)
     high = tl.max(tl.where(counts > 0, now, 0), axis=0)
@@ -149,7 +150,7 @@ def _stretch(counts, now, outside, fill):
 
 @triton.jit
 def _remap(work, counts, now, outside, fill):
-    """The counts of the levels that those of the source have come to, those outside included."""
+    """The counts of values after the tables so far (``now``), including the pixels outside the source."""
     bins = tl.arange(0, 256)
     remapped = work + L.REMAPPED + bins
     tl.atomic_add(work + L.REMAPPED + now, counts, sem="relaxed")
@@ -162,7 +163,7 @@ def _remap(work, counts, now, outside, fill):
 
 @triton.jit
 def _equalize(counts):
-    """ImageOps.equalize: the table of 256 levels."""
+    """The table of ImageOps.equalize: 256 values."""
     bins = tl.arange(0, 256)
     highest = tl.max(tl.where(counts > 0, bins, 0), axis=0)
     lowest = tl.min(tl.where(counts > 0, bins, 255), axis=0)
@@ -190,7 +191,10 @@ def prepare(
     WEIGHTS_BLOCK: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """For the ``rows`` entries of the list at ``list_at``; ``headers_at``: those of the first pass."""
+    """Prepare the first pass of the ``rows`` entries of the list at ``list_at``: resize weights, or statistics.
+
+    ``headers_at``: offset of the first pass's headers.
+    """
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
     tile, entry = tile_and_row()
@@ -209,7 +213,7 @@ def prepare(
     left = load_int(header + P.LEFT)
     bottom = load_int(header + P.BOTTOM)
     right = load_int(header + P.RIGHT)
-    # At least one tile, though the map may show nothing of the source: somebody must write the tables.
+    # At least one tile, even if the map shows no pixel of the source, because the last tile writes the tables.
     tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
     all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
     if tile >= all_tiles:

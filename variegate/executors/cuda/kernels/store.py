@@ -1,4 +1,7 @@
-"""The end of a tile: normalize, erase after that, cast, store planar or interleaved; and blends of rows."""
+"""The end of a tile: normalize, ERASE after Normalize, cast, store planar or interleaved; and blends of rows.
+
+CPU counterparts: ``native/kernels/store.cpp`` and ``blend.cpp``; definition: ``tests/oracle/executor.py``.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,10 @@ def store_result(
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
 ):
-    """Levels ``r, g, b`` to the result at ``header``'s target. ``whole_*``: their places in the image of which this may
-    be a region.
+    """Store values ``r, g, b`` to the result at the target of ``header``.
 
-    ``constants``: float32 scale[3], bias[3] for one channel, then for three; the table of normal numbers behind them.
+    ``whole_*``: positions in the full image, if this is a region. ``constants``: float32 scale[3] and bias[3] for one
+    channel, then for three, then the table of normal noise.
     """
     channels = load_int(header + L.CHANNELS)
     target = tl.load(header + L.TARGET).to(tl.pointer_type(RESULT))
@@ -85,7 +88,11 @@ def store_result(
 
 @triton.jit
 def _alpha_blend(total, above, alpha):
-    """A level in shares of ``alpha`` / 255, rounded to the nearest, over the level of a sum."""
+    """Composite ``above`` over the value of a sum by ``alpha`` / 255, rounded to the nearest.
+
+    CPU counterpart: ``alpha_blend`` in ``native/kernels/blend.cpp``; definition: ``alpha_blend`` in
+    ``tests/oracle/executor.py``.
+    """
     mixed = to_level(total) * (255 - alpha) + above.to(tl.int32) * alpha + 128
     return ((mixed + (mixed >> 8)) >> 8).to(tl.float32)
 
@@ -113,12 +120,12 @@ def blend_rows(
     BLOCK_X: tl.constexpr,
     VERSION: tl.constexpr,
 ):
-    """Output n of ``rows``, which joins entries ``begins[n]`` to ``begins[n + 1]`` (int32) from ``starts[n]`` (float32)
-    on.
+    """Blend canvases into ``rows`` outputs.
 
-    ``canvases`` (int64, addresses), ``weights`` (float32), ``boxes`` (int32[4]: top, left, bottom, right) and
-    ``alpha_at`` (int64, into the planes at ``alphas_at``, -1 for none) have one for each of those entries.
-    ``headers_at`` has a header per output, of its first row's last pass, with the result as its target.
+    Output n is ``starts[n]`` (float32) plus entries ``begins[n]`` to ``begins[n + 1]`` (int32), in order. Per entry:
+    ``canvases`` (int64 addresses), ``weights`` (float32), ``boxes`` (int32[4]: top, left, bottom, right) and
+    ``alpha_at`` (int64 offset in the planes at ``alphas_at``; -1 for no alpha). ``headers_at`` has a header per output:
+    its first row's last pass, with the result as target.
     """
     code = int32s_at(buffer, code_at)
     args = float64s_at(buffer, args_at)
@@ -146,16 +153,16 @@ def blend_rows(
         box = boxes + 4 * i
         in_y = (y >= tl.load(box)) & (y < tl.load(box + 2))
         in_x = (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
-        # What is masked adds a weight times 0, which changes no sum: they are no less than 0.
+        # Masked pixels are 0 and add weight * 0 = +0, which leaves a sum unchanged, because sums are never -0.
         pixel = load_inside(canvas + (y * width + x).to(tl.uint32), inside & in_y & in_x)
         new_r = total_r + weight * red(pixel).to(tl.float32)
         new_g = total_g + weight * green(pixel).to(tl.float32)
         new_b = total_b + weight * blue(pixel).to(tl.float32)
         if HAS_ALPHA:
             first = tl.load(int64s_at(buffer, alpha_at) + i)
-            is_laid = (first + 0 * x) >= 0  # a block, as masks are
+            is_laid = (first + 0 * x) >= 0  # broadcast to a block, for the masks
             plane = (y - tl.load(box)) * (tl.load(box + 3) - tl.load(box + 1)) + x - tl.load(box + 1)
-            # An alpha of 0 leaves what is below as the level that it will be.
+            # Outside the box alpha is 0, which leaves the value below, truncated as it will be in the end.
             alpha = load_inside(buffer + alphas_at + first + plane, inside & in_y & in_x & is_laid)
             share = alpha.to(tl.int32)
             over_r = _alpha_blend(total_r, red(pixel), share)

@@ -1,6 +1,8 @@
-"""Operations on a tile's pixels by value (tables, colors, hue) and by place (noise, rectangles).
+"""Operations on a tile's pixels by value (tables, colors, hue) and by position (noise, rectangles).
 
-``r, g, b`` are int32 levels. Images of one channel live in ``r``; the other two are then arbitrary.
+``r, g, b`` are int32 values, 0..255. Images of one channel use ``r``; ``g`` and ``b`` are then arbitrary. CPU
+counterparts: ``native/kernels/values.cpp``, ``hue.cpp``, ``noise.cpp`` and ``erase.cpp``; definitions:
+``tests/oracle/values.py`` and ``position.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from variegate.program import ops, rng
 @triton.jit
 def look_up(buffer, table, channels, r, g, b):
     """``table``: offset of uint8[3, 256] in ``buffer``. One channel uses the first table."""
-    # Offsets as uint32 from a kernel's argument are what the hardware adds by itself.
+    # The hardware's address mode adds a uint32 offset to a kernel argument without an instruction.
     r = load_int(buffer + (table + r).to(tl.uint32))
     if channels == 3:
         g = load_int(buffer + (table + 256 + g).to(tl.uint32))
@@ -28,13 +30,13 @@ def look_up(buffer, table, channels, r, g, b):
 
 @triton.jit
 def luma(r, g, b):
-    """Pillow's L."""
+    """Pillow's conversion to "L", of 8 bits."""
     return (ops.LUMA_RED * r + ops.LUMA_GREEN * g + ops.LUMA_BLUE * b + ops.LUMA_HALF) >> ops.LUMA_SHIFT
 
 
 @triton.jit
 def blend(degenerate, level, factor):
-    """Pillow's Image.blend: float32, truncated, clipped. ``factor``: float32."""
+    """Pillow's Image.blend in float32, truncated and clipped. ``factor``: float32."""
     base = degenerate.to(tl.float32)
     value = base + factor * (level.to(tl.float32) - base)
     return to_level(value)
@@ -42,16 +44,19 @@ def blend(degenerate, level, factor):
 
 @triton.jit
 def to_level(value):
-    """Truncated and clipped to 0..255."""
+    """Truncate and clip to 0..255, as ``truncate_value`` in ``native/kernels/element.h``.
+
+    ``to_level(value + 0.5)`` rounds half up, as ``round_value`` there.
+    """
     return clamp(value, 0.0, 255.0).to(tl.int32)
 
 
 @triton.jit
 def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr):
-    """One VALUE instruction. ``ins``, ``args``: addresses of its code and its arguments."""
+    """Apply one VALUE instruction. ``ins``, ``args``: addresses of its code and its arguments."""
     op = tl.load(ins + L.OP)
     if channels == 1:
-        # What follows acts on gray as on a color of three equal channels, and keeps the first.
+        # The operations below treat gray as three equal channels; only the first is stored.
         g = r
         b = r
     if op == ops.Op.MIX:
@@ -90,7 +95,7 @@ def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIX
 
 @triton.jit
 def _round_number(value):
-    """Rounded half up and clipped; 0 for NaN."""
+    """Round half up and clip; 0 for NaN. As ``round_value`` in ``native/kernels/element.h``."""
     return to_level(tl.where(value == value, value + 0.5, 0.0))
 
 
@@ -108,7 +113,10 @@ def _weigh(m, r, g, b):
 
 @triton.jit
 def _turn_hue(r, g, b, shift):
-    """Pillow's RGB -> HSV -> RGB in 8 bits; ``shift`` is added to the hue byte. The CPU's formula (simd_values.py)."""
+    """Pillow's RGB -> HSV -> RGB in 8 bits; ``shift`` is added to the hue byte.
+
+    The formula of ``native/kernels/hue.cpp``, which explains it; definition: ``hue`` in ``tests/oracle/values.py``.
+    """
     high = tl.maximum(tl.maximum(r, g), b)
     low = tl.minimum(tl.minimum(r, g), b)
     span = high - low
@@ -124,7 +132,8 @@ def _turn_hue(r, g, b, shift):
     turn = tl.where(turn < 0.0, turn + 1.0, turn)
     s = tl.div_rn((span * 255).to(tl.float32), tl.maximum(high, 1).to(tl.float32)).to(tl.int32)
     place = 2 * (((turn * 255.0).to(tl.int32) + shift) & 255)
-    # How far the hue is from a channel's own, in 85ths of a sextant; it is full up to 85, and least from 170 on.
+    # Weights are distances between the hue and a channel's primary hue, in 85ths of a sextant: the channel is at its
+    # maximum up to a distance of 85, and at its minimum from 170.
     value = high.to(tl.float32) * (1.0 / 21675)
     r1 = _faded(value, s, 170 - tl.abs(place - 255))
     g1 = _faded(value, s, tl.abs(place - 170) - 85)
@@ -135,7 +144,7 @@ def _turn_hue(r, g, b, shift):
 @triton.jit
 def _faded(value, s, weight):
     fade = 21675 - s * clamp(weight, 0, 85)
-    # 2**23 rounds to an integer, which the lower bits then hold.
+    # Adding 2**23 rounds to an integer, which is then in the lower bits.
     return (value * fade.to(tl.float32) + 8388608.0).to(tl.int32, bitcast=True) & 255
 
 
@@ -148,7 +157,7 @@ _W1 = tl.constexpr(0xBB67AE85)
 
 @triton.jit
 def philox(c0, c1, c2, c3, k0, k1):
-    """One block per lane, all uint32 -> four uint32 words. See program/rng.py."""
+    """One Philox block per lane, all uint32 -> four uint32 words. See ``program/rng.py`` and ``native/philox.h``."""
     m0 = tl.full(c0.shape, _M0, tl.uint32)
     m1 = tl.full(c0.shape, _M1, tl.uint32)
     for _ in tl.static_range(10):
@@ -164,7 +173,7 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 @triton.jit
 def words(pixel, slot, id_low, id_high, key_low, key_high):
-    """The four words of every pixel; ``pixel`` is its index in the image, int32."""
+    """The four random words of every pixel; ``pixel`` is its index in the image, int32."""
     index = pixel.to(tl.uint32)
     zero = index ^ index
     return philox(index, zero + slot, zero + id_low, zero + id_high, key_low, key_high)
@@ -225,7 +234,7 @@ def apply_position(
     HAS_NOISE: tl.constexpr,
     HAS_OVERLAY: tl.constexpr,
 ):
-    """One POSITION instruction on pixels ``x, y`` of an image of ``height x width``."""
+    """Apply one POSITION instruction to pixels ``x, y`` of an image of ``height x width``."""
     op = tl.load(ins + L.OP)
     if HAS_OVERLAY:
         if op == ops.Op.OVERLAY:
@@ -268,7 +277,7 @@ def _add_noise(level, n, first, second, is_gaussian):
     value = level.to(tl.float32)
     gaussian = 255.0 * (first + second * n)
     shot = tl.sqrt_rn(tl.maximum(value * first, 0.0)) * n
-    # Truncation is the floor here: what is negative is clipped.
+    # Rounds half up. Truncation differs from floor for negative numbers only, which are clipped.
     return to_level(value + tl.where(is_gaussian, gaussian, shot) + 0.5)
 
 
@@ -288,7 +297,7 @@ def _normals(header, constants, x, y, width, slot, key_low, key_high):
 def erase_normalized(
     buffer, code, args, header, constants, begin, end, x, y, width, r, g, b, key_low, key_high, HAS_NOISE: tl.constexpr
 ):
-    """The ERASE instructions after Normalize, on float32 values."""
+    """Apply the ERASE instructions after Normalize, on float32 values."""
     for slot in range(begin, end):
         ins = code + slot * L.CODE
         if tl.load(ins + L.CLASS) == L.POSITION_NORMALIZED:

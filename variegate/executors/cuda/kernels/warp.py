@@ -1,4 +1,7 @@
-"""A filtered pixel of whatever kind; and those filters that read far from it: zooms, fringes of color, glass."""
+"""Filtered pixels; and the filters that read far away pixels: ZOOM_BLUR, ABERRATION, SCATTER.
+
+CPU counterpart: ``native/kernels/warp.cpp``; definition: ``tests/oracle/neighborhood.py``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def read_around(
     buffer, code, args, header, x, y, inside, key_low, key_high, FORMAT: tl.constexpr, HAS_CLAHE: tl.constexpr,
     HAS_WARP: tl.constexpr,
 ):  # fmt: skip
-    """Pixels after the filter of the pass, of whatever kind."""
+    """Pixels after the filter of the pass: CLAHE, a warp, or a filter of ``read_filtered``."""
     slot = load_int(header + P.FIRST)
     op = tl.load(code + slot * L.CODE + L.OP)
     pixel = tl.full(x.shape, 0, tl.int32)
@@ -44,7 +47,7 @@ def read_around(
 
 @triton.jit
 def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The mean of the image, twice, and of its zooms about the center."""
+    """ZOOM_BLUR: the mean of the image, counted twice, and its zooms about the center."""
     last_x = load_int(header + P.WIDTH) - 1
     last_y = load_int(header + P.HEIGHT) - 1
     zooms = load_int(args + slot * 8)
@@ -68,7 +71,7 @@ def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
 
 @triton.jit
 def _around(buffer, code, header, slot, u, v, last_x, last_y, inside, BITS: tl.constexpr, FORMAT: tl.constexpr):
-    """The four pixels around places in units of 2**-BITS, and the shares of the last ones."""
+    """Four pixels around coordinates with BITS fraction bits -> (the pixels, weights of right and lower pixels)."""
     left = clamp(u >> BITS, 0, last_x)
     top = clamp(v >> BITS, 0, last_y)
     right = tl.minimum(left + 1, last_x)
@@ -87,10 +90,10 @@ def _between(p, q, s, t, dx, dy, ONE: tl.constexpr):
 
 @triton.jit
 def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """Red and blue from farther out, or nearer."""
+    """ABERRATION: red and blue from positions moved along the radius, green unchanged."""
     height, width = size_of(header)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
-    # A quotient in double, rounded again, is that in float32.
+    # The float64 quotient, rounded to float32, equals the CPU's float32 quotient.
     in_x = (1.0 / width.to(tl.float64)).to(tl.float32)
     in_y = (1.0 / height.to(tl.float64)).to(tl.float32)
     away_x = 0.5 * (2 * x - (width - 1)).to(tl.float32)
@@ -120,13 +123,13 @@ def _bent(ins_args, squared, away_x, away_y, x, y):
 
 @triton.jit
 def _whole(pixels):
-    """In units of 2**-8, rounded half up."""
+    """Convert pixels to fixed point with 8 fraction bits, rounded half up."""
     return tl.floor(clamp(pixels * 256.0 + 0.5, -8388608.0, 8388608.0)).to(tl.int32)
 
 
 @triton.jit
 def _scatter(buffer, code, args, header, slot, x, y, inside, key_low, key_high, FORMAT: tl.constexpr):
-    """Each pixel from a few random steps away."""
+    """SCATTER: each pixel from a position up to three random steps away."""
     height, width = size_of(header)
     ins_args = args + slot * 8
     distance = load_int(ins_args)
