@@ -1,4 +1,4 @@
-"""The boxes of a batch while it is sampled: where they are by now, for transforms that choose by them."""
+"""Boxes of a batch during sampling, for transforms such as ``RandomBoxSafeCrop`` that depend on them."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ from variegate.program.program import Output, Program
 if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
 
-# (program, row of each box [B], corners [B, 4, 2]) -> left, top, right, bottom of what is seen of each, float64[B, 4].
+# (program, row of each box int64[B], corners float64[B, 4, 2]) -> left, top, right, bottom of each box's visible part,
+# float64[B, 4].
 Move = Callable[[Program, Int64Array, Float64Array], Float64Array]
 
 
 class SampledBoxes:
-    """Boxes of N images, M at most of one.
+    """Boxes of N images, padded to the largest number M of boxes per image.
 
     Args:
-        corners: of each image float64[m, 4, 2], x and y in pixels of the image as it came, in turn.
-        move: leads boxes through a program.
-        are_turned: they have angles, so that they are not cut off at their image's edges.
+        corners: per image float64[m, 4, 2], the corners of its boxes in order, x and y in pixels of the input image.
+        move: transforms boxes by the geometry of a program.
+        are_turned: whether boxes have angles. Rotated boxes are not clipped to their image.
     """
 
     def __init__(self, corners: Sequence[Float64Array], move: Move, are_turned: bool) -> None:
         counts = np.array([len(of_one) for of_one in corners], np.int64)
-        # Of every row, boxes that transforms have dropped, and places where there never was one.
+        # bool[R, M]: True for boxes that transforms dropped, and for padding.
         self.dropped_boxes = np.arange(counts.max(initial=0)) >= counts[:, None]
         self.are_turned = are_turned
-        # What boxes of each image's output need in the end: a shortest side, and an area, in pixels.
+        # float64[N, 2]: least shorter side in pixels, and least area in square pixels, of boxes in the final output.
         self.min_box = np.zeros((len(corners), 2))
         self._corners = np.zeros((*self.dropped_boxes.shape, 4, 2))
         self._corners[~self.dropped_boxes] = np.concatenate([np.empty((0, 4, 2)), *corners])
         self._move = move
 
     def edges(self, sampling: Sampling, rows: Rows) -> Float64Array:
-        """Left, top, right, bottom of each box as the image is by now, float64[R, M, 4]; NaN where nothing of it is
-        seen."""
+        """Return left, top, right, bottom of each box after the instructions so far, in pixels, float64[R, M, 4].
+
+        NaN for boxes that are dropped or not visible.
+        """
         edges = np.full((len(rows), self.dropped_boxes.shape[1], 4), np.nan)
         row, box = np.nonzero(~self.dropped_boxes[rows])
         if len(row):
@@ -51,7 +54,7 @@ class SampledBoxes:
         return edges
 
     def of_rows(self, rows: Rows, image: int) -> SampledBoxes:
-        """A copy of the boxes of these rows, of one image, as those of a batch of one."""
+        """Copy the boxes of ``rows``, all of image ``image``, into a batch of one image."""
         boxes = copy(self)
         boxes.dropped_boxes = self.dropped_boxes[rows]
         boxes.min_box = self.min_box[image : image + 1].copy()
@@ -59,20 +62,23 @@ class SampledBoxes:
         return boxes
 
     def drop(self, rows: Rows, which: BoolArray) -> None:
-        """``which``: bool[R, M]."""
+        """Drop the boxes of ``rows`` that are True in ``which``, bool[R, M]."""
         self.dropped_boxes[rows] |= which
 
     def fork(self, again: Rows) -> None:
-        """Rows are copied to the end: see ``Sampling.fork``."""
+        """Append copies of rows ``again``, as ``Sampling.fork`` does."""
         self.dropped_boxes = np.concatenate([self.dropped_boxes, self.dropped_boxes[again]])
 
     def demand(self, images: IntArray, side: float, area: float) -> None:
-        """Of ``images``, drop what ends up with a shorter side or less area."""
+        """Drop boxes of ``images`` with a final shorter side below ``side`` pixels, or an area below ``area``."""
         self.min_box[images] = np.maximum(self.min_box[images], (side, area))
 
 
 def boxes_to_choose_by(sampling: Sampling, rows: Rows, title: str) -> Float64Array:
-    """``SampledBoxes.edges`` for a transform of the whole image; refuses images that are joined of several already."""
+    """Return ``SampledBoxes.edges`` for a transform that depends on boxes.
+
+    Raises TypeError for images without boxes, ValueError for images that are already blended or mixed.
+    """
     boxes = known_boxes(sampling, title)
     source = sampling.source[rows]
     if sampling.is_blended and len(np.unique(source)) < np.count_nonzero(np.isin(sampling.source, source)):
@@ -92,7 +98,7 @@ def known_boxes(sampling: Sampling, title: str) -> SampledBoxes:
 
 
 def _so_far(sampling: Sampling, rows: Rows) -> Program:
-    """Instructions emitted into ``rows``."""
+    """Return the instructions that were emitted into ``rows`` so far, as a program."""
     arrays: dict[str, Any] = {name: grid[rows] for name, grid in sampling.instructions.items()}
     source = sampling.source[rows]
     ids, key = sampling.streams(rows)

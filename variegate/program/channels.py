@@ -1,8 +1,8 @@
-"""Images of 2 or 4 to 32 channels, drawn and lowered as one program, and run as one program for each three channels.
+"""Images of 2 or 4 to 32 channels: drawn and lowered as one program, run as one program per group of three channels.
 
-Until it is split, such a program holds what differs between channels once. A color is the number of a row of
-``tables.colors``, in three bytes, the lowest first; tables of levels have a line for each channel; means and deviations
-are those of all channels. Instructions that need red, green and blue (``NEEDS_RGB``) are refused.
+Before the split, a program stores per-channel data once. A fill color is an index into ``tables.colors``, stored in the
+three bytes of the RGB color, lowest byte first. Lookup tables, means and deviations have an entry per channel.
+Instructions that need red, green and blue (``NEEDS_RGB``) are refused.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from variegate.program.draws.values import NotRecordable, Number, Value
 from variegate.program.ops import MAX_OPCODE, NEEDS_RGB, NOISE_ARG, SPECS, Op
 from variegate.program.program import MAX_CHANNELS, Output, Program
 
-# Noise is independent between channels: its slots lie this far apart, more than a program has. Salt and pepper falls on
-# all channels.
+# Offset between the random slots of two channels, larger than the number of slots of a program, so that their noise is
+# independent. Salt and pepper noise is not: it sets all channels of a pixel.
 _SLOTS_OF_A_CHANNEL = 1 << 16
-# Noise that is independent in each channel; the argument with its slot.
+# {operation whose noise is independent per channel: position of its "_slot" argument}
 _NOISE_SLOT = {
     op: int(NOISE_ARG[op]) for op, spec in SPECS.items() if NOISE_ARG[op] >= 0 and (spec.colors_gray or op is Op.ERASE)
 }
 _HAS_NOISE_SLOT = np.isin(np.arange(MAX_OPCODE), list(_NOISE_SLOT))
-# Values of the three bytes that hold the number of a color; and the arguments of an ERASE that hold a color.
+# Place values of the three bytes of a color index, and the arguments of ERASE that hold its color.
 _BYTES = np.array([1, 1 << 8, 1 << 16])
 _ERASED_WITH = slice(SPECS[Op.ERASE].args.index("v0"), SPECS[Op.ERASE].args.index("v2") + 1)
 
 
 class ChannelGroup(NamedTuple):
-    """Three of an image's ``channels``, from ``first`` on; of two channels the second is read twice.
+    """Three channels of an image of ``channels`` channels, starting at ``first``. With two, the second is read twice.
 
-    Results ``begin`` to ``end`` of the three are kept; another group makes the others.
+    Channels ``begin`` to ``end`` of the group's result are kept. Groups may overlap, so that each has three channels.
     """
 
     first: int
@@ -50,7 +50,7 @@ class ChannelGroup(NamedTuple):
 
 
 def split_channels(channels: int) -> list[ChannelGroup]:
-    """Groups of an image's channels, in order of their results."""
+    """Split an image's channels into groups, in order of their results."""
     if channels <= 3:
         return [ChannelGroup(0, 0, channels, channels)]
     groups = [ChannelGroup(first, 0, 3, channels) for first in range(0, channels - 2, 3)]
@@ -59,9 +59,9 @@ def split_channels(channels: int) -> list[ChannelGroup]:
 
 
 def count_channels(shapes: Int32Array) -> int:
-    """Values of a color of images of these shapes [N, 3]: 3 for gray and color images, else the number of channels.
+    """Return the length of a color for images of ``shapes`` [N, 3]: 3 for 1 or 3 channels, else the channel count.
 
-    Raises ValueError for a batch of several numbers of channels.
+    Raises ValueError for more than ``MAX_CHANNELS``, or if images differ in channels other than 1 and 3.
     """
     channels = shapes[:, 2]
     most = int(channels.max(initial=1))
@@ -74,11 +74,11 @@ def count_channels(shapes: Int32Array) -> int:
     return most
 
 
-# -- what differs between channels -----------------------------------------------------------------------------------
+# -- per-channel values ----------------------------------------------------------------------------------------------
 
 
 def per_channel(name: str, values: Any, channels: int) -> AnyArray:
-    """[..., channels] of one value per channel, or of equal values. Raises ValueError."""
+    """Broadcast ``values`` to [..., channels]: one value per channel, or equal values. Raises ValueError otherwise."""
     array = np.asarray(values)
     if array.shape[-1] == channels:
         return array
@@ -91,7 +91,10 @@ def per_channel(name: str, values: Any, channels: int) -> AnyArray:
 def color_of(
     name: str, values: Sequence[Number], channels: int, add_to_table: Callable[[str, AnyArray], Number]
 ) -> Sequence[Number]:
-    """The three numbers by which an instruction holds a color, whose ``values`` are one per channel or equal."""
+    """Return the three numbers that represent a color in an instruction: RGB, or a color index in bytes.
+
+    ``values``: one per channel, or equal. Raises ValueError for another number of values.
+    """
     if channels == 3 and len(values) in (1, 3):
         return values if len(values) == 3 else [*values] * 3
     if any(isinstance(value, Value) for value in values):
@@ -106,7 +109,7 @@ def color_of(
 def refuse_color(opcodes: npt.ArrayLike, name: str | None, channels: int) -> None:
     """Raise ValueError if images of many channels get an instruction that needs red, green and blue.
 
-    ``name``: what errors call it, if it has another name than the instruction.
+    ``name``: the operation's name in errors, if it differs from the instruction's.
     """
     if channels == 3:
         return
@@ -124,12 +127,12 @@ def needs_color(name: str, channels: int) -> ValueError:
 
 
 def channel_programs(program: Program) -> list[tuple[ChannelGroup, Program]]:
-    """The groups of a program's images, and their programs, sampled or fused as ``program`` is."""
+    """Split a program, sampled or fused, into its channel groups and their programs."""
     return [(group, channel_program(program, group)) for group in split_channels(program.channels)]
 
 
 def channel_program(program: Program, group: ChannelGroup) -> Program:
-    """The program of a group: of many channels with copies of ``args`` and ``in_shape``, else ``program``."""
+    """Return the program of a group; ``program`` itself for images of 1 or 3 channels."""
     if not program.has_many_channels:
         return program
     opcode, tables = program.opcode, program.tables
@@ -152,7 +155,7 @@ def channel_program(program: Program, group: ChannelGroup) -> Program:
 
 
 def fill_of(program: Program, row: int, slot: int) -> list[int]:
-    """The fill color of an instruction, a level for each channel."""
+    """Return the fill color of an instruction, one value from 0 to 255 per channel."""
     fill = program.fill[row, slot]
     return (fill if program.channels in (1, 3) else program.tables.colors[fill @ _BYTES].astype(np.uint8)).tolist()
 

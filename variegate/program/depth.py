@@ -1,4 +1,4 @@
-"""Types of the numbers that pixels are."""
+"""Dtypes of images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variegate.arrays import AnyArray
 
 
 class Depth(IntEnum):
-    """Types of the numbers that pixels are. Black is 0 in each. True, as an int, for those of more than 256 levels."""
+    """Dtype of an image. Black is 0. Truthy for dtypes of more than 256 levels."""
 
     UINT8 = 0
     UINT16 = 1
@@ -23,7 +23,7 @@ class Depth(IntEnum):
 
     @property
     def white(self) -> float:
-        """The value of white."""
+        """The value of white: 255, 65535 or 1.0."""
         return _WHITE[self]
 
     @property
@@ -41,17 +41,17 @@ _KNOWN = {depth.dtype: depth for depth in Depth}
 ACCEPTED = "uint8, uint16 or float32"
 
 
-# Hashing a dtype takes longer than all else that is done to a small image in Python.
+# Compared by identity first: hashing a dtype dominates the Python time of a small image.
 _BYTE = np.dtype(np.uint8)
 
 
 def depth_of(dtype: Any) -> Depth | None:
-    """The depth of images of a NumPy dtype; None if it is not accepted."""
+    """Return the depth of images of a NumPy dtype; None if the dtype is not accepted."""
     return Depth.UINT8 if dtype is _BYTE else _KNOWN.get(dtype)
 
 
 def in_native_order(array: AnyArray) -> AnyArray:
-    """Numbers of the other byte order, as some files have them, in this processor's."""
+    """Convert to the processor's byte order. Some files use the opposite order."""
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -1,4 +1,4 @@
-"""The operations of a Program's rows as plain data (for manifests) and as short lines (for people)."""
+"""Operations of a Program as JSON data (for manifests) and as text (for ``explain`` and previews)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
 def operations_of(program: Program, output: int, in_words: bool = False) -> list[dict[str, Any]]:
-    """Operations of output ``output``, in order: ``{"op": "Rotate", "angle": -9.0, ...}``, fit for JSON.
+    """List the operations of output ``output`` in order, as JSON data: ``{"op": "Rotate", "angle": -9.0, ...}``.
 
-    Arguments are named as in ``docs/operations.md``; those left to their default are left out. An output blended of
-    several rows (AugMix) holds one entry: ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``. So
-    does one that is mixed with other samples (MixUp), named by its transform; chains of others have their "id", those
-    that show in a rectangle alone its "box" (top, left, height, width), and "weight" is the share of the whole image.
+    Arguments are named as in ``docs/operations.md``; arguments at their default are omitted.
 
-    ``in_words``: for ``captions``, maps that are matrices say in "words" what they do, such as "rotate 5, scale 1.1".
+    An output blended from several rows (AugMix) has one entry:
+    ``{"op": "Blend", "chains": [{"weight": w, "operations": [...]}, ...]}``. An output mixed with other samples (MixUp)
+    has one entry as well, named after its transform. Its chains have the "id" of the other sample, and a "box" (top,
+    left, height, width) if only a rectangle is visible. "weight" is the chain's share of the full image.
+
+    ``in_words``: for ``captions``, describe affine and perspective matrices in "words", such as "rotate 5, scale 1.1".
     """
     if program.blend is None:
         return _row_operations(program, output, in_words)
@@ -52,14 +54,14 @@ def operations_of(program: Program, output: int, in_words: bool = False) -> list
 
 
 def _rows_of(program: Program, output: int) -> tuple[IndexArray, list[int]]:
-    """-> (the entries of the blend that make an output, the row of each of them)."""
+    """Return the blend entries of an output, and the row of each entry."""
     blend = program.blend
     entries = np.array([output]) if blend is None else np.flatnonzero(blend.target == output)
     return entries, (entries if blend is None or blend.row is None else blend.row[entries]).tolist()
 
 
 def _chain(program: Program, output: int, row: int, entries: IndexArray, in_words: bool) -> dict[str, Any]:
-    """One row's part of an output, which it has by these entries of the blend."""
+    """Describe the contribution of ``row`` to an output through these blend entries."""
     assert program.blend is not None
     height, width = program.final_size(row)
     weight = program.blend.weight[entries].astype(np.float64)
@@ -78,7 +80,7 @@ def _chain(program: Program, output: int, row: int, entries: IndexArray, in_word
 
 
 def captions(operations: list[dict[str, Any]]) -> list[str]:
-    """One short line for each operation; ``["unchanged"]`` where there is none."""
+    """Describe each operation in one short line; ``["unchanged"]`` for no operations."""
     lines: list[str] = []
     for operation in operations:
         if "chains" in operation:
@@ -100,13 +102,13 @@ def _row_operations(program: Program, row: int, in_words: bool) -> list[dict[str
         op = program.opcode[row, k]
         if in_words and op in (Op.AFFINE, Op.PERSPECTIVE) and program.label[row, k] < 0:
             words = _affine_in_words if op == Op.AFFINE else _perspective_in_words
-            with np.errstate(all="ignore"):  # of a map that has no inverse
+            with np.errstate(all="ignore"):  # the map may have no inverse
                 operation["words"] = words(program.args[row, k].astype(np.float64), *program.out_size[row, k].tolist())
     return described
 
 
 def _affine_in_words(args: Float64Array, height: int, width: int) -> str:
-    """As the arguments of torchvision's ``affine``: turned clockwise, about the middle."""
+    """Describe an affine map by the arguments of torchvision's ``affine``: degrees clockwise, about the center."""
     there = np.linalg.pinv([[*args[:3]], [*args[3:6]], [0.0, 0.0, 1.0]])
     middle = np.array([width / 2, height / 2, 1.0])
     (a, b), (c, d) = there[:2, :2]
@@ -130,7 +132,7 @@ def _perspective_in_words(args: Float64Array, height: int, width: int) -> str:
 
 
 def _short(value: float) -> str:
-    """At most one decimal, two below 2, where scales are."""
+    """Format with at most one decimal; two for values below 2, which are mostly scales."""
     text = f"{value:.{1 if abs(value) >= 2 else 2}f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
@@ -167,7 +169,7 @@ def _describe(program: Program, row: int, k: int) -> dict[str, Any]:
 
 
 def _plain(value: float) -> int | float:
-    """Whole numbers without a point; others at float32's worth of digits, which keeps manifests short."""
+    """Round to an int or to 9 digits, enough for float32, which keeps manifests short."""
     if value == int(value):
         return int(value)
     return float(f"{value:.9g}")
@@ -186,7 +188,7 @@ def _caption(operation: dict[str, Any]) -> str:
         return f"{name} " + (", ".join(shown) if len(shown) <= 2 else f"{len(shown)} rectangles")
     unsaid = ("interpolation", "padding_mode", "fill", "expand", "random")
     numbers = {key: value for key, value in args.items() if key not in unsaid}
-    # The same along both axes: said once.
+    # Equal values along both axes are printed once.
     both = {key[:-2] for key in numbers if key.endswith("_x") and numbers.get(f"{key[:-2]}_y") == numbers[key]}
     numbers = {key[:-2] if key[:-2] in both else key: value for key, value in numbers.items()}
     if len(numbers) == 1 and "magnitude" not in numbers:
@@ -201,7 +203,10 @@ def _number(value: Any) -> str:
 
 
 def explain_row(sampled: Program, fused: Program) -> str:
-    """Lines of text: the operations of each output of a sampled program of one image, and the passes of its rows."""
+    """Describe a program of one image as text: the operations of each output, and the passes of its rows.
+
+    Raises ValueError if ``fused`` is not lowered.
+    """
     counts = () if sampled.grouping is None else sampled.grouping.counts
     views = [f"group {group}, view {view}:" for group, count in enumerate(counts) for view in range(count)]
     lines: list[str] = []
@@ -212,7 +217,7 @@ def explain_row(sampled: Program, fused: Program) -> str:
 
 
 def _explain_output(sampled: Program, fused: Program, output: int, rows: list[int]) -> list[str]:
-    """``rows``: of this output."""
+    """Describe an output and the passes of its ``rows``, line by line."""
     lines = ["operations:"]
     lines += [f"  {line}" for line in captions(operations_of(sampled, output, in_words=True))]
     ends = _destination(fused) if fused.blend is None else "blend"
@@ -228,7 +233,10 @@ def _explain_output(sampled: Program, fused: Program, output: int, rows: list[in
 
 
 def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
-    """Steps of each pass of a row, and why it is apart from the one before. ``ends``: where the last one writes."""
+    """Describe each pass of a row, and why it is separate from the previous pass.
+
+    ``ends``: destination of the last pass. Raises ValueError if ``fused`` is not lowered.
+    """
     if fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
     plans = fused.passes[row, : int(fused.num_passes[row])]
@@ -247,7 +255,7 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
 
 
 def _step(fused: Program, row: int, k: int) -> str:
-    """One instruction of a pass. LUTs and maps may be several operations by now, so that they have no other name."""
+    """Name one instruction of a pass. LUTs and maps may be fused from several operations, so labels do not apply."""
     op = Op(int(fused.opcode[row, k]))
     label = int(fused.label[row, k])
     has_own_name = label >= 0 and op in (Op.COLOR_MATRIX, Op.PIXEL_FUNCTION, Op.ERASE)

@@ -1,4 +1,4 @@
-"""Mixes of several samples into one output, and the blend that they become once all rows are sampled."""
+"""Mixes of several samples (MixUp, CutMix, Mosaic), and their conversion to a ``Blend`` after sampling."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ if TYPE_CHECKING:
     from variegate.program.sampling import Rows, Sampling
 
 
-# Sums of several samples' levels are rounded to the nearest, half a level up, so that a mix is as bright as its parts.
-# (AugMix's are truncated, as torchvision's are.)
+# Added to weighted sums of samples, so that truncation rounds to nearest and mixing does not darken images. AugMix sums
+# are truncated, as in torchvision.
 _ROUNDED = 0.5
 
 
-# (sampling, rows of partners [P], outputs [P], boxes [P, 4]) -> forks of these rows and where these are to be seen.
+# (sampling, rows of partners [P], outputs [P], boxes [P, 4]) -> forks of these rows, and their boxes in the outputs.
 Place = Callable[["Sampling", "Rows", IntArray, IntArray], tuple["Rows", IntArray]]
 
 
 class Mix(NamedTuple):
-    """S outputs that one transform mixes, of Q parts, own ones first. ``place``: how partners' pictures are changed for
-    it. ``feather``: of ``Blend``, where partners show their objects alone."""
+    """S outputs that one transform mixes from Q parts. Parts of the samples themselves precede parts of partners.
+
+    ``place`` forks the rows of partners and transforms them, for example to paste them resized.
+    """
 
     name: str
-    samples: IntArray  # [S], images of the batch
-    shares: Float32Array  # [S, 1 + K]
-    of: IntArray  # [Q]
-    column: IntArray  # [Q]: 0 for the sample itself
+    samples: IntArray  # [S], image indices in the batch
+    shares: Float32Array  # [S, 1 + K]: share of the sample itself, then of its partners
+    of: IntArray  # [Q]: index into ``samples``
+    column: IntArray  # [Q]: 0 for the sample itself, else 1 + the partner's column
     weight: Float32Array  # [Q]
     box: IntArray  # [Q, 4]: top, left, bottom, right
     place: Place | None = None
-    feather: int = -1
-    min_visibility: float = 0.0
+    feather: int = -1  # ``Blend.feather`` of partners that show only their objects; -1: none
+    min_visibility: float = 0.0  # see ``Mixed``
 
 
 class Entries(NamedTuple):
-    """As of a ``Blend``, E of them; ``mix``: which of the mixes one comes from, -1 for none."""
+    """Fields of E entries of a ``Blend``. ``mix``: index of the entry's mix, -1 for none."""
 
     target: Any
     row: Any
@@ -53,18 +55,22 @@ class Entries(NamedTuple):
 
 
 def mixed_by(mixes: Sequence[Mix], samples: IntArray) -> str:
-    """The name of a mix that some of these samples are in already; "" if there is none."""
+    """Return the name of the first mix that includes one or more of ``samples``; "" if no mix does."""
     return next((mix.name for mix in mixes if np.isin(samples, mix.samples).any()), "")
 
 
 def entries_of(mixes: Sequence[Mix], partners: IntArray, source: IntArray, weight: Float32Array) -> Entries:
-    """``partners``: [outputs, K]; ``source``, ``weight``: of every row, its image and its share of that image."""
+    """Convert mixes to blend entries, including an entry for each unmixed output.
+
+    ``partners``: [outputs, K]. ``source``: each row's image. ``weight``: each row's share of that image, not 1 for
+    AugMix.
+    """
     alone = np.ones(len(partners), np.bool_)
     for mix in mixes:
         alone[mix.samples] = False
     rest = np.flatnonzero(alone)
     whole = np.tile(np.array([0, 0, MAX_SIDE, MAX_SIDE], np.int64), (len(rest), 1))
-    # With images in the place of their rows.
+    # ``Entries.row`` holds images here; each is expanded to the rows of its image below.
     parts = [Entries(rest, rest, np.ones(len(rest)), whole, np.ones(len(rest)), np.full(len(rest), -1))]
     for number, mix in enumerate(mixes):
         samples = mix.samples[mix.of]
@@ -72,7 +78,7 @@ def entries_of(mixes: Sequence[Mix], partners: IntArray, source: IntArray, weigh
         parts.append(Entries(samples, image, mix.weight, mix.box, mix.column == 0, np.full(len(samples), number)))
     every = Entries(*map(np.concatenate, zip(*parts, strict=True)))
     image = every.row
-    # A sample of several rows (AugMix) has an entry for each of them.
+    # A sample with several rows (AugMix) has an entry per row.
     order = np.argsort(source, kind="stable")
     counts = np.bincount(source, minlength=int(image.max(initial=0)) + 1)
     first = np.cumsum(counts) - counts
@@ -90,7 +96,7 @@ def entries_of(mixes: Sequence[Mix], partners: IntArray, source: IntArray, weigh
 
 
 def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: IntArray) -> None:
-    """Raises ValueError where pictures that are to be mixed differ in size or channels. ``shapes``: of rows, [R, 3]."""
+    """Raise ValueError if images to be mixed differ in size or channels. ``shapes``: of rows, [R, 3]."""
     differs = (shapes[entries.row] != shapes[entries.target]).any(axis=1)
     if not differs.any():
         return
@@ -103,7 +109,10 @@ def check_sizes(mixes: Sequence[Mix], entries: Entries, shapes: IntArray) -> Non
 
 
 def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
-    """The outputs among the samples of ``rows``, which ``mixer`` is to mix with their partners."""
+    """Return the images of ``rows`` that are outputs, for ``mixer`` to mix with their partners.
+
+    Raises ValueError if partners are unknown, or if an image is mixed already.
+    """
     if sampling.partners is None:
         raise ValueError(
             f"{mixer}: mixes an image with others, and none are known here; accepted: a Loader, which finds them in "
@@ -117,8 +126,10 @@ def outputs_among(sampling: Sampling, rows: Rows, mixer: str) -> Rows:
 
 
 def join_mixes(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend, Mixed, Rows]:
-    """The blend of outputs, the mixture, and the rows in use. ``weights``: of the first rows, where images have
-    several."""
+    """Return the blend of outputs, the mixture, and the rows in use.
+
+    ``weights``: weights of the first rows if images have several rows. Raises ValueError if sizes or channels differ.
+    """
     assert sampling.partners is not None
     mixes = sampling.mixes
     partners = sampling.partners
@@ -157,7 +168,7 @@ def join_mixes(sampling: Sampling, weights: Float32Array | None) -> tuple[Blend,
 
 
 def paste_resized(sampling: Sampling, rows: Rows, outputs: IntArray, boxes: IntArray) -> tuple[Rows, IntArray]:
-    """Forks of ``rows`` that show the whole picture within ``boxes`` (top, left, bottom, right) of outputs."""
+    """Fork ``rows`` and resize each full image into its box (top, left, bottom, right) of the output."""
     height, width = sampling.size[rows].T
     whole = np.stack([np.zeros_like(height), np.zeros_like(width), height, width, np.zeros_like(width)], axis=1)
     return paste_parts(sampling, rows, whole, sampling.size[outputs], boxes), boxes
@@ -166,12 +177,15 @@ def paste_resized(sampling: Sampling, rows: Rows, outputs: IntArray, boxes: IntA
 def paste_parts(
     sampling: Sampling, rows: Rows, parts: npt.NDArray[np.number], size: Int32Array, boxes: IntArray
 ) -> Rows:
-    """Forks of ``rows`` with ``parts`` of their pictures (top, left, height, width, 1 if mirrored) within ``boxes`` of
-    outputs."""
+    """Fork ``rows`` and resize a part of each image into its box of the output.
+
+    ``parts``: top, left, height, width, 1 if mirrored. ``size``: height and width of the outputs. ``boxes``: top, left,
+    bottom, right.
+    """
     forks = sampling.fork(rows, 1)[0]
     opcode = sampling.instructions["opcode"]
     args = sampling.instructions["args"]
-    while True:  # what is erased of the normalized output is not in the picture
+    while True:  # remove trailing erasures of the normalized output: they apply to the output, not to the pasted image
         last = np.maximum(sampling.length[forks] - 1, 0)
         is_late = (sampling.length[forks] > 0) & (opcode[forks, last] == Op.ERASE) & (args[forks, last, 7] != 0.0)
         if not is_late.any():

@@ -1,8 +1,7 @@
-"""The instruction set: every operation a program can hold, its arguments and what it needs to run.
+"""The instruction set: the opcode, arguments and properties of every operation that a program can hold.
 
-Two layers share one numbering. *Semantic* operations are what transforms emit and the oracle of the tests runs
-one after another. *Primitives* (100 and up) are what lowering leaves for the fused executors: one opcode per way of
-touching pixels.
+Two layers share one numbering. *Semantic* operations (below 100) are emitted by transforms; the reference in
+``tests/oracle`` runs them one by one. *Primitives* (100 and up) are emitted by lowering and run by the fused executors.
 """
 
 from __future__ import annotations
@@ -17,26 +16,35 @@ import numpy as np
 
 
 class Kind(IntEnum):
-    """Ways in which operations touch pixels; fusion reasons about kinds only."""
+    """Ways of computing a pixel. Lowering decides by kind which operations share a pass."""
 
     GEOMETRY = 0  # output pixel <- one source position (or the few pixels that interpolation reads around it)
     RESAMPLE = 1  # output pixel <- an area of the source (antialiased resize)
-    VALUE = 2  # a function of the pixel's own value
-    STATISTIC = 3  # a per-channel table that depends on the whole image at this stage
+    VALUE = 2  # a function of the pixel's value
+    STATISTIC = 3  # a table per channel, computed from the full input image of the operation
     NEIGHBORHOOD = 4  # a function of the pixel and its neighbors
-    POSITION = 5  # a function of the pixel's value and position in the image of this stage (noise, rectangles)
-    CODEC = 6  # the whole image is written and read again before a pass (JPEG)
+    POSITION = 5  # a function of the pixel's value and its position in the operation's input (noise, rectangles)
+    CODEC = 6  # the full image is encoded and decoded before a pass (JPEG)
 
 
 class _Opcodes(EnumMeta):
     if TYPE_CHECKING:
 
         def __getattr__(cls, name: str) -> Op:
-            """Members that operations declare (``declare``)."""
+            """Members that ``declare`` adds at import."""
 
 
 class Op(IntEnum, metaclass=_Opcodes):
-    """The instructions that kernels, maps or passes know by name; those of tables are declared by their operations."""
+    """Opcodes, grouped by kind. Members here are used by name in kernels or lowering.
+
+    Operations that are a function of one value, such as ``Posterize``, declare their opcodes themselves (``opcode=`` of
+    the class, see ``declare``): 20, 23 to 27 and 30. User classes may do the same.
+
+    A number only identifies an operation; its order has no meaning. ``MORPHOLOGY`` and ``OVERLAY`` are therefore listed
+    with their kinds, although their numbers are among the VALUE operations. The only boundary with a meaning is
+    ``MAP_FIXED``, where primitives start. Free numbers below it: 15 to 19, 34 (used by tests), 35, 38, 39, 43 to 49, 64
+    to 69 and 71 to 99. Free numbers of primitives: 108 to ``MAX_OPCODE - 1``.
+    """
 
     NOP = 0
     # geometry
@@ -86,14 +94,14 @@ class Op(IntEnum, metaclass=_Opcodes):
     ERASE = 63
     # codecs
     JPEG = 70
-    # primitives, left by lowering
+    # primitives, emitted by lowering
     MAP_FIXED = 100  # nearest, 16.16 fixed point
-    MAP_SCALE = 101  # nearest, pure scale, double accumulation per axis as Pillow's ImagingScaleAffine
-    MAP_FLOAT = 102  # double affine coefficients: bilinear, bicubic, or nearest outside the fixed-point range
+    MAP_SCALE = 101  # nearest, scale only, accumulated in float64 per axis as in Pillow's ImagingScaleAffine
+    MAP_FLOAT = 102  # affine in float64: bilinear, bicubic, or nearest outside the fixed-point range
     MAP_PERSPECTIVE = 103
     MAP_PAD = 104  # non-constant padding
     CONVOLVE_FIXED = 105
-    MIX = 106  # r, g, b -> blend with luma, Pillow's ImageEnhance.Color and Grayscale
+    MIX = 106  # blend r, g, b with their luma, as Pillow's ImageEnhance.Color and Grayscale do
     MAP_GRID = 107  # displacements, interpolated between the nodes of a grid
 
 
@@ -101,11 +109,11 @@ class Interpolation(IntEnum):
     NEAREST = 0
     BILINEAR = 1
     BICUBIC = 2
-    # Of resizes alone.
+    # Resizes only.
     BOX = 3
     HAMMING = 4
     LANCZOS = 5
-    # Of masks alone: maps are composed as interpolating ones, and the pixel under a position is taken.
+    # Masks only: maps are composed like interpolating maps, then the pixel that contains the position is read.
     CONTAINING_PIXEL = 6
 
 
@@ -117,46 +125,51 @@ class PadMode(IntEnum):
     WRAP = 4
 
 
-# The flags of a map are its Interpolation, in these bits, and above them the PadMode of what lies beyond the image.
+# Flags of a map: the Interpolation in these low bits, the PadMode for positions outside the image above them.
 INTERPOLATION_BITS = 3
 INTERPOLATION_MASK = (1 << INTERPOLATION_BITS) - 1
 
 
 class LayerMode(IntEnum):
-    """Targets that an OVERLAY moves a level towards; its flags are a mode plus LAYER_PLANES times its planes."""
+    """Target value that an OVERLAY blends each value toward. Its flags are ``mode + LAYER_PLANES * planes``."""
 
     OVER = 0  # the layer's color
-    SCALE = 1  # twice the level, or 0 where the strength is negative
-    ADD = 2  # the level plus the color
-    CURVE = 3  # what a table has for the pixel's lightness; the layer is no picture
+    SCALE = 1  # twice the value, or 0 if the strength is negative
+    ADD = 2  # the value plus the layer's color
+    CURVE = 3  # a table lookup by the pixel's lightness; the layer holds the table instead of an image
 
 
 LAYER_PLANES = 8
-# Lightness as the sum of the least and the greatest level of a pixel.
+# Number of lightness values. Lightness is min(r, g, b) + max(r, g, b), from 0 to 510.
 LIGHTNESSES = 511
 
 
 @dataclass(frozen=True)
 class OpSpec:
-    """One row of the instruction set: all that is known of an instruction besides its arithmetic.
+    """Properties of one instruction: everything except its arithmetic.
 
     Attributes:
-        name: for people.
-        kind: how it touches pixels.
-        args: names of its arguments, in order. Those that mean nothing outside of the program, such as indices into
-            side tables, begin with an underscore; "_slot" is the slot of its random numbers.
-        lowered_to: the primitive that lowering replaces it with (MAP_FIXED stands for a map of any kind); None if
-            executors run it.
-        neutral: the value of the first argument, or the first and the last of many, at which no pixel changes.
-        color_only: it mixes channels, so images of one channel do not change.
+        name: display name, as in manifests and ``explain``.
+        kind: how the instruction computes a pixel.
+        args: argument names, in order. Internal arguments, such as indices into side tables, begin with an underscore;
+            "_slot" is the slot of the instruction's random numbers.
+        lowered_to: the primitive that lowering replaces the instruction with, MAP_FIXED for every kind of map; None if
+            executors run the instruction directly.
+        neutral: the value of the first argument at which the instruction is the identity, or the first and last value
+            of a range of such values. Lowering removes the instruction there. None if no value is neutral.
+        color_only: the instruction leaves images of one channel unchanged, because it only mixes channels.
         uses_fill: the instruction's fill color appears in its output.
-        colors_gray: three equal channels may differ afterwards.
-        commutes_with_blend: it may follow a weighted sum of rows, since it may as well be done to each of them.
-        needs_rgb: it takes its channels for red, green and blue; images of one channel may change as well.
-        needs_levels: defined on 256 levels only, so that it is refused on uint16 and float32 images.
-        labelled_args: names of the arguments where users declared the operation (the instruction has a label).
-        level: of a table, the new level, before it is cut off to 0..255, of a level x from 0 to 255 and the arguments.
-        per_channel: the table is another one for each channel, whose first argument is that of its number.
+        colors_gray: the instruction can make three equal channels differ. A gray image therefore cannot be expanded to
+            three channels after it.
+        commutes_with_blend: applying the instruction to a weighted sum of rows equals applying it to each row first. It
+            may therefore follow AugMix.
+        needs_rgb: the instruction treats its three channels as red, green and blue. It may also change images of one
+            channel, but is refused on images of 2 or 4 and more.
+        needs_levels: the instruction is defined on 256 levels only, and is refused on uint16 and float32 images.
+        labelled_args: ``args`` of instructions that carry a label, because a user's class emits them.
+        level: for tables, ``level(x, *args)`` of a value x from 0 to 255 returns the new value, before clipping to
+            0..255.
+        per_channel: each channel has its table. Channel i passes argument i to ``level``.
     """
 
     name: str
@@ -328,42 +341,42 @@ SPECS: dict[Op, OpSpec] = {
 }
 
 NUM_ARGS = 8
-# Sides of a MEDIAN's window.
+# Accepted side lengths of MEDIAN's window, in pixels.
 MEDIAN_SIZES = (3, 5, 7)
-# Of a CLAHE, along either side.
+# Most tiles of CLAHE along each axis.
 MAX_TILES = 16
-# Side of a MORPHOLOGY's element.
+# Longest side of MORPHOLOGY's structuring element, in pixels.
 MAX_ELEMENT = 31
-# More, of the highest level each, would not add up in the 21 bits that the CPU has for each channel.
+# Most images that ZOOM_BLUR averages: the CPU kernel sums each channel in 21 bits.
 MAX_ZOOMS = 30
-# Farthest that a SCATTER takes a pixel, and how often.
+# Longest distance of SCATTER in pixels, and its most repetitions.
 MAX_DISTANCE = 1024
 MAX_TIMES = 3
 MAX_OPCODE = 128
 
-# Pillow's L: (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.
+# Pillow's conversion to "L": (LUMA_RED r + LUMA_GREEN g + LUMA_BLUE b + LUMA_HALF) >> LUMA_SHIFT.
 LUMA_RED = 19595
 LUMA_GREEN = 38470
 LUMA_BLUE = 7471
 LUMA_HALF = 1 << 15
 LUMA_SHIFT = 16
 
-# The same for kernels, by opcode. -1 stands for no instruction.
+# SPECS as arrays indexed by opcode, for native code. KIND_OF is -1 for unused opcodes.
 KIND_OF = np.full(MAX_OPCODE, -1, np.int8)
 IS_COLOR_ONLY = np.zeros(MAX_OPCODE, np.bool_)
-# They need red, green and blue; images of one channel may do.
+# Refused on images of 2 or 4 and more channels.
 NEEDS_RGB = np.zeros(MAX_OPCODE, np.bool_)
 IS_BLUR = np.zeros(MAX_OPCODE, np.bool_)
-# Of the first argument, the first and last value at which no pixel changes; NaN, which equals nothing, for none. Handed
-# to kernels, which may be compiled before all operations are declared.
+# First and last neutral value of the first argument; NaN, which compares unequal to everything, if no value is neutral.
+# Passed to the native library at run time, because classes declare opcodes after it is compiled.
 NEUTRAL_OF = np.full((MAX_OPCODE, 2), np.nan)
-# Maps that read between pixels, whose records program/coords.py writes.
+# Interpolating maps. program/coords.py describes their records.
 IS_SUBPIXEL_MAP = np.zeros(MAX_OPCODE, np.bool_)
 IS_SUBPIXEL_MAP[[Op.MAP_FLOAT, Op.MAP_PERSPECTIVE, Op.MAP_GRID]] = True
-# The argument with the slot of an instruction's random numbers; -1 if it draws none.
+# Position of the "_slot" argument; -1 if the instruction draws no random numbers.
 NOISE_ARG = np.full(MAX_OPCODE, -1, np.int8)
 NEEDS_LEVELS = np.zeros(MAX_OPCODE, np.bool_)
-# Filters that read far from a pixel.
+# NEIGHBORHOOD operations that read at a distance instead of in a small window.
 IS_WARP = np.zeros(MAX_OPCODE, np.bool_)
 IS_WARP[[Op.ZOOM_BLUR, Op.ABERRATION, Op.SCATTER]] = True
 
@@ -384,9 +397,9 @@ for _op, _spec in SPECS.items():
 
 
 def declare(number: int, spec: OpSpec) -> Op:
-    """Make ``number`` an instruction, a member of ``Op`` named after ``spec.name``: SolarizeAdd is Op.SOLARIZE_ADD.
+    """Add opcode ``number`` to ``Op``, named after ``spec.name``: SolarizeAdd becomes ``Op.SOLARIZE_ADD``.
 
-    Raises ValueError for a number, or a name, that another instruction has.
+    Raises ValueError if the number or the name is taken, or the number is not from 1 to ``MAX_OPCODE - 1``.
     """
     name = re.sub("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", spec.name).upper()
     if not 0 < number < MAX_OPCODE or number in Op._value2member_map_ or name in Op._member_map_:

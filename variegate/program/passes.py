@@ -1,4 +1,4 @@
-"""The pass table of a fused Program, written by lowering, read by executors and ``explain``."""
+"""The pass table of a fused Program: written by lowering, read by executors and ``explain``."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from enum import IntEnum
 
 
 class PassSource(IntEnum):
-    """Sources of the pixels that the value operations of a pass act on."""
+    """Ways in which a pass reads the pixels for its value operations."""
 
-    DIRECT = 0  # as they are
-    ROW_COPY = 1  # one map whose rows are parts of source rows: a flip, a crop, a pad, a shift by whole pixels
+    DIRECT = 0  # the same pixel of the source
+    ROW_COPY = 1  # one map whose output rows are segments of source rows: a flip, crop, pad or integer shift
     FIXED = 2  # one nearest map in fixed point
-    CHAIN = 3  # several of them, walked back
-    TABLE = 4  # a table of columns and one of rows: a nearest scale, padding that repeats the image
-    INTERPOLATED = 5  # real-valued maps, walked back, then one interpolation
+    CHAIN = 3  # several fixed-point maps, applied from the output back to the source
+    TABLE = 4  # source columns and rows from two tables: a nearest scale, or non-constant padding
+    INTERPOLATED = 5  # real-valued maps, applied from the output back to the source, then one interpolation
     FILTER = 6  # a pixel's neighbors
     RESAMPLE = 7  # an area of the source
-    FOLDED = 8  # a CHAIN, or one map, some of which fold what lies beyond their images
+    FOLDED = 8  # as FIXED or CHAIN, where at least one map has a border mode other than a constant
 
 
 class PassBreak(IntEnum):
@@ -35,29 +35,29 @@ class PassBreak(IntEnum):
     CODEC = 10
 
 
-# Columns of ``Program.passes``, int32[R, P, PASS_FIELDS]. Slots count from the row's first instruction; a range is
-# begin..end, empty where both are equal. A JPEG lies in the slot before BEGIN.
+# Columns of ``Program.passes``, int32[R, P, PASS_FIELDS]. Slots are instruction indices in the row. Ranges exclude
+# their end. A JPEG occupies the slot before BEGIN.
 (
     BEGIN,  # slots of the pass
     END,
     SOURCE,  # a PassSource
-    FIRST,  # the first map, the filter or the resample; BEGIN where there is none
-    MAPS_END,  # one past the last map; of a filter, the filter itself
-    VALUES,  # from here on value operations act on what was read; those before it act on what is read
-    POSITION,  # the first operation that depends on position, else END
-    STATISTICS,  # the first statistic, else END
+    FIRST,  # slot of the first map, the filter or the resample; BEGIN for none
+    MAPS_END,  # one past the last map; for a filter, its slot
+    VALUES,  # value operations before this slot apply to source pixels, later ones to the pixels that the source yields
+    POSITION,  # slot of the first operation that depends on position, else END
+    STATISTICS,  # slot of the first statistic, else END
     STATISTICS_END,  # one past the last statistic
-    NEEDS,  # what statistics are made of: NEEDS_LUMA, NEEDS_COUNTS
-    TOP,  # the part of the source that the first statistic sees
+    NEEDS,  # inputs of the statistics: bits NEEDS_LUMA, NEEDS_COUNTS
+    TOP,  # the part of the source that the first statistic covers
     LEFT,
     BOTTOM,
     RIGHT,
-    NUM_FILL,  # how many pixels with its map's fill color it sees besides
-    BREAK,  # a PassBreak: why BEGIN is not in the pass before
-    BLOCKING_SLOT,  # the slot in the pass before that it could not join, else -1
-    HEIGHT,  # the size of the image that the pass writes
+    NUM_FILL,  # number of further pixels that the first statistic counts with the map's fill color
+    BREAK,  # a PassBreak: why BEGIN could not join the previous pass
+    BLOCKING_SLOT,  # the slot of the previous pass that prevented it, else -1
+    HEIGHT,  # size of the image that the pass writes
     WIDTH,
-    QUALITY,  # of the JPEG that the image goes through before the pass reads it, 1 to 100; 0 for none
+    QUALITY,  # 1 to 100: JPEG quality of a round trip before the pass reads its source; 0: none
 ) = range(20)
 PASS_FIELDS = 20
 

@@ -1,4 +1,4 @@
-"""Functions of a pixel that users write: in Python, recorded once as instructions, or compiled for CPUs."""
+"""User-defined pixel functions: Python functions, recorded once as instructions, or functions compiled for CPUs."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ RED, GREEN, BLUE, MAGNITUDE = range(4)
 _NUM_INPUTS = 4
 
 PIXEL_FUNCTION_FLOATS = 4096
-"""float32 numbers of all registers of a block of pixels."""
+"""Capacity of the register file for a block of pixels, in float32 numbers."""
 _MAX_REGISTERS = PIXEL_FUNCTION_FLOATS // 64
 MAX_PIXEL_FUNCTION_NUMBERS = 512
 
-# Of red, green and blue, uint8 each, changed in place; how many there are; and the magnitude.
+# (red, green, blue, count, magnitude): three arrays of uint8, modified in place, and their length.
 _ROW_FUNCTION = ctypes.CFUNCTYPE(None, *(ctypes.c_void_p,) * 3, ctypes.c_int64, ctypes.c_float)
 
 
 def row_address(function: Any) -> int | None:
-    """The address of a compiled ``void row(uint8_t *r, uint8_t *g, uint8_t *b, int64_t n, float magnitude)``.
+    """Return the address of a compiled ``void row(uint8_t *r, uint8_t *g, uint8_t *b, int64_t n, float magnitude)``.
 
-    ``function``: an object with an integer ``address`` (``numba.cfunc``), or a function pointer of ctypes or cffi; of
-    others, the result is None.
+    ``function``: an object with an integer ``address`` (``numba.cfunc``), or a function pointer of ctypes or cffi.
+    Returns None for other objects.
     """
     address = getattr(function, "address", None)
     if isinstance(address, int):
         return address
     if isinstance(function, CFuncPtr):
         return ctypes.cast(function, ctypes.c_void_p).value or 0
-    # Whoever has a pointer of cffi has loaded it.
+    # If the function is a cffi pointer, cffi is imported already.
     cffi = sys.modules.get("_cffi_backend")
     if cffi is not None and isinstance(function, cffi._CDataBase):
         return int(cffi.FFI().cast("uintptr_t", function))
@@ -63,8 +63,8 @@ def row_address(function: Any) -> int | None:
 class PixelFunctionRecord:
     """Instructions of a pixel function, in float32.
 
-    Values have numbers: ``RED`` to ``MAGNITUDE``, then results of ``steps`` in their order; ``constants[i]`` is value
-    -1 - i. ``steps``: instructions with their operands. ``results``: red, green and blue.
+    Values are numbered: ``RED`` to ``MAGNITUDE`` are the inputs, then follow the results of ``steps`` in order;
+    ``constants[i]`` is value -1 - i. ``steps``: (instruction, operands). ``results``: values of red, green and blue.
     """
 
     constants: tuple[float, ...]
@@ -73,14 +73,14 @@ class PixelFunctionRecord:
 
 
 class PixelFunctionRecorder:
-    """Records a pixel function on symbols: ``PixelValue.register`` is the number of a value."""
+    """Records a pixel function by calling it with symbols. ``PixelValue.register`` is the number of a value."""
 
     def __init__(self) -> None:
         self._constants: dict[str, int] = {}
         self._steps: dict[tuple[DrawOp, tuple[int, ...]], int] = {}
 
     def compute(self, op: DrawOp, *operands: Number) -> PixelValue:
-        """Append an instruction, unless its result is known."""
+        """Append an instruction, or reuse the result of an equal one."""
         step = op, tuple(map(self._number_of, operands))
         return PixelValue(self, self._steps.setdefault(step, _NUM_INPUTS + len(self._steps)))
 
@@ -99,7 +99,7 @@ class PixelFunctionRecorder:
         return PixelFunctionRecord(tuple(map(float.fromhex, self._constants)), tuple(self._steps), numbers)
 
 
-# -- the record for the CPU's machine --------------------------------------------------------------------------------
+# -- machine code for the CPU ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class PixelFunction:
         return row_address(self.function) is not None
 
     def check(self) -> None:
-        """Record the function. Raises ValueError naming it, with what it returned or raised, if that fails."""
+        """Record the function. Raises ValueError with the user's line and the cause if recording fails."""
         if not self.is_compiled:
             _ = self.record
 
@@ -200,7 +200,7 @@ class PixelFunction:
         return record
 
     def _line_of(self, error: Exception) -> str:
-        """The user's line that an error comes from, if it comes from one."""
+        """Return " (file:line)" of the user's code that raised ``error``; "" if the error was raised elsewhere."""
         here = [frame for frame in extract_tb(error.__traceback__) if frame.filename != __file__]
         users = [frame for frame in here if not frame.filename.startswith(_PACKAGE)]
         return f" ({Path(users[-1].filename).name}:{users[-1].lineno})" if users else ""
@@ -211,7 +211,7 @@ class PixelFunction:
 
     @computed_once
     def packed(self) -> Int64Array:
-        """The C++ struct ``PixelFunction``."""
+        """The C++ struct ``PixelFunction`` as int64 words."""
         nothing: dict[str, npt.NDArray[Any] | int] = dict.fromkeys((name for name, _ in PIXEL_FUNCTION), 0)
         address = row_address(self.function)
         if address is not None:
@@ -234,7 +234,7 @@ class PixelFunction:
         )
 
     def apply_compiled(self, channels: UInt8Array, magnitude: float) -> None:
-        """Run a compiled function on uint8[3, N], in C order, in place."""
+        """Run a compiled function in place on uint8[3, N] in C order."""
         _ROW_FUNCTION(row_address(self.function) or 0)(*map(data_ptr, channels), channels.shape[1], magnitude)
 
 

@@ -1,4 +1,4 @@
-"""Batches drawn and lowered by one native call, in memory that is used again."""
+"""Drawing and lowering of a batch in one native call, with reused memory."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _NO_TABLES = Tables()
 
 
 class ViewDraw(NamedTuple):
-    """A record, and the numbers of the views of each image that it draws."""
+    """A record, and the indices of the views that it draws for each image."""
 
     record: Record
     views: Sequence[int]
 
 
 class LoweringOptions(NamedTuple):
-    """Options of lowering: see ``lowering.lower``."""
+    """Options of lowering, see ``lowering.lower``."""
 
     composed: bool = True
     measured_once: bool = False
@@ -41,11 +41,15 @@ class LoweringOptions(NamedTuple):
 
 
 class BatchPlan:
-    """The memory of the programs of ``images`` images. The arrays of a program last until the next one is drawn.
+    """Reusable memory for the programs of batches of ``images`` images.
+
+    Each call of ``program`` overwrites the arrays of the previous program.
 
     Args:
-        draws: records that need no Python (``Record.is_native``), of one format of results and as many copies.
-        grouping: of views; None if each image has one.
+        draws: native records (``Record.is_native``) with equal output formats and numbers of copies.
+        images: number of images of a batch.
+        grouping: groups of views; None if each image has one output.
+        rewriting: options of lowering.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class BatchPlan:
             num_draws=len(draws),
             lowering=self._work.memory,
         )
-        # The calls have their addresses.
+        # Keep the arrays alive: the packed structs hold their addresses.
         self._memory = shared, calls, indices, bases, places, records
         outputs = np.arange(rows // copies, dtype=np.int32)
         self._program = Program(
@@ -113,7 +117,7 @@ class BatchPlan:
     def _pack_draw(
         draw: ViewDraw, images: int, views: int, slots: int, names: list[str], base: AnyArray, shared: dict[str, Any]
     ) -> tuple[AnyArray, AnyArray]:
-        """The DrawCall of a record, and the rows that it draws; appends its ``names``."""
+        """Return a record's DrawCall and the rows that it draws. Appends the record's names to ``names``."""
         record = draw.record
         is_all = len(draw.views) == views
         index = (np.arange(images)[:, None] * views + np.array(draw.views, np.int64)).reshape(-1)
@@ -143,9 +147,11 @@ class BatchPlan:
         return call, index
 
     def program(self, shapes: Int32Array, ids: UInt64Array, keys: UInt32Array) -> Program:
-        """Draw and lower: ``shapes`` int32[N, 3], ``ids`` uint64[N], ``keys`` uint32[N, 2], or [1, 2] for all.
+        """Draw and lower a batch.
 
-        Raises what a check of the draws says.
+        ``shapes``: int32[N, 3] of height, width, channels. ``ids``: uint64[N]. ``keys``: uint32[N or 1, 2].
+
+        Raises the error of a transform's check that fails.
         """
         read = as_c_contiguous(shapes), as_c_contiguous(ids), as_c_contiguous(keys)
         self._call[1:5] = (*map(data_ptr, read), 0 if len(keys) == 1 else 2)
@@ -161,7 +167,7 @@ class BatchPlan:
 
 
 def _join_tables(records: Sequence[Record]) -> tuple[Tables, AnyArray]:
-    """The side tables of records, one after another, and where those of each begin, float64[records, tables]."""
+    """Concatenate side tables of records. Returns them and each record's first indices, float64[records, tables]."""
     bases = np.zeros((len(records), len(SIDE_TABLES)))
     joined: dict[str, Any] = {}
     for i, name in enumerate(SIDE_TABLES):

@@ -1,7 +1,8 @@
-"""A Program: the work on every row of a batch, as plain arrays.
+"""A Program: the instructions for a batch, as arrays.
 
-Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image being made; AugMix gives a sample
-several rows, MixUp joins rows of several samples, by a blend."""
+Axes: R rows, K instruction slots, A = 8 arguments, T tables. A *row* is one image that instructions transform. AugMix
+gives a sample several rows and blends them; MixUp blends rows of several samples.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +33,17 @@ if TYPE_CHECKING:
     from variegate.program.pixel_functions import PixelFunction
 
 
-# "sampled" is what transforms emit, "fused" what lowering makes of it.
+# Transforms emit "sampled" programs; lowering turns them into "fused" programs.
 STAGES = ("sampled", "fused")
 
-# Sides of images that go in or come out of an operation. Coordinates are 16.16 fixed-point numbers, so that larger ones
-# would wrap around.
+# Longest side of an operation's input and output in pixels. Coordinates are 16.16 fixed-point numbers; larger ones
+# would overflow.
 MAX_SIDE = 32_767
 MAX_CHANNELS = 32
 
 
 def is_kernel_image(value: Any) -> TypeGuard[ImageArray]:
-    """True for an image as kernels read it: a contiguous array [H, W, 1 or 3] of a ``Depth``, sides from 1 to
-    MAX_SIDE."""
+    """Return True for a C-contiguous array [H, W, 1 or 3] of a ``Depth``'s dtype, with sides from 1 to MAX_SIDE."""
     if type(value) is not np.ndarray or value.ndim != 3 or depth_of(value.dtype) is None:
         return False
     height, width, channels = value.shape
@@ -53,15 +53,15 @@ def is_kernel_image(value: Any) -> TypeGuard[ImageArray]:
 
 @dataclass(frozen=True)
 class Output:
-    """Format of results. ``mean`` None: the images' own numbers. Else ``(x / white - mean) / std`` in ``dtype``."""
+    """Format of results: ``(x / white - mean) / std`` in ``dtype``; unnormalized, in the images' dtype, if no mean."""
 
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     dtype: str = "float32"
     layout: str = "NCHW"
-    # What is done to results after the last pass, outside of it: see ``ops/finish.py``.
+    # Operations on the result tensors after the last pass: see ``ops/finish.py``.
     steps: tuple[Any, ...] = ()
-    # ``mean`` and ``std`` are 255ths of those of the images' own numbers, whatever white is.
+    # If True, ``x / 255`` is normalized for every dtype, instead of ``x / white``.
     is_unscaled: bool = False
 
     @property
@@ -69,7 +69,11 @@ class Output:
         return self.mean is not None
 
     def scale_and_bias(self, channels: int, depth: Depth = Depth.UINT8) -> tuple[Float32Array, Float32Array]:
-        """float32[3] each: the output is ``x * scale + bias``, both roundings in float32. One channel repeats."""
+        """Return scale and bias, float32[3] each, so that the output is ``x * scale + bias``, rounded twice in float32.
+
+        For images of one channel, all three are equal. Raises ValueError if the output is not normalized, or if
+        ``mean`` or ``std`` have neither one nor three numbers.
+        """
         if self.mean is None or self.std is None:
             raise ValueError("scale_and_bias: this output is not normalized and has no mean and std")
         white = 255.0 if self.is_unscaled else depth.white
@@ -93,21 +97,21 @@ def _scale_and_bias(
 
 @dataclass
 class Tables:
-    """Side tables that instructions point into by index."""
+    """Side tables that instructions index."""
 
-    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))  # [T, colors' channels, 256]
+    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))  # [T, 3 or channels, 256]
     matrices: Float32Array = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
     kernels: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
-    filters: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))  # weights, line by line
-    rectangles: Int32Array = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top left h w
-    # Displacements dx, dy of nodes line by line, grid after grid: see places.py.
+    filters: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))  # weights in row-major order
+    rectangles: Int32Array = field(default_factory=lambda: np.empty((0, 4), np.int32))  # top, left, height, width
+    # Displacements dx, dy of all grids' nodes in row-major order: see ``coords.py``.
     grids: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
     pixel_functions: list[PixelFunction] = field(default_factory=list)
-    # Of images of many channels, [V, C]: see ``program/channels.py``.
+    # Fill colors of images of 2 or 4 and more channels, [V, C]: see ``channels.py``.
     colors: Float64Array = field(default_factory=lambda: np.empty((0, 3), np.float64))
 
     def replace(self, **changes: object) -> Tables:
-        """See ``Program.replace``."""
+        """Return a copy with some fields changed, see ``Program.replace``."""
         copied = object.__new__(Tables)
         copied.__dict__.update(self.__dict__)
         copied.__dict__.update(changes)
@@ -115,33 +119,34 @@ class Tables:
 
 
 class BlendEntries(NamedTuple):
-    """A Blend's entries by the output they go to, as executors take them."""
+    """Entries of a Blend, sorted by output, for executors."""
 
-    begins: Any  # int64[outputs + 1]: where each output's entries begin
+    begins: Any  # int64[outputs + 1]: output n has entries begins[n] up to begins[n + 1]
     row: Any  # int64[E]
     weight: Any  # float32[E]
-    box: Any  # int32[E, 4]: top, left, bottom, right; bottom and right may lie beyond the image
+    box: Any  # int32[E, 4]: top, left, bottom, right; bottom and right may exceed the image
     start: Any  # float32[outputs]
-    pastes: Any  # bool[outputs]: of several entries, all of weight 1
-    alpha_at: Any  # int64[E]: where in ``alpha`` the plane of an entry begins, which has its box's size; -1 for none
-    alpha: Any  # uint8[...]: 255 shows the entry, 0 what lies below
+    pastes: Any  # bool[outputs]: True for outputs with several entries, all of weight 1
+    alpha_at: Any  # int64[E]: first index in ``alpha`` of the entry's plane, which has its box's size; -1 for no alpha
+    alpha: Any  # uint8[...]: 255 for the entry's pixel, 0 for the pixel below
 
 
 @dataclass
 class Blend:
-    """Rows joined into outputs: output n is ``trunc(start[n] + sum of weight[e] * row[e])``, no less than 0 and no more
-    than 255, over the entries with ``target[e] == n``, each within its box. The first of them is a row of the output's
-    own sample; where all of several have weight 1, their boxes cover the output without overlapping, or lie on it with
-    an alpha. None: entry e is row e; whole images; sums that start at 0; no alpha.
+    """Weighted sums of rows, as E entries.
+
+    Output n is ``trunc(start[n] + sum of weight[e] * row[e])``, clipped to 0..255, over the entries with
+    ``target[e] == n``, each restricted to its box. An output's first entry is a row of the output's sample. If all of
+    several entries have weight 1, they are pasted: their boxes tile the output, or are composited with alpha.
     """
 
     target: Int32Array  # [E]
     weight: Float32Array  # [E]
-    row: Int32Array | None = None  # [E]
-    box: Int32Array | None = None  # [E, 4]: top, left, bottom, right
-    start: Float32Array | None = None  # [outputs]
-    # int64[E]: pixels over which the edges of an entry's masks are blended, -1 for one without; and the alpha planes of
-    # those with, each of its box's size, entry after entry: None until masks are known.
+    row: Int32Array | None = None  # [E]; None: entry e is row e
+    box: Int32Array | None = None  # [E, 4]: top, left, bottom, right; None: full images
+    start: Float32Array | None = None  # [outputs]; None: 0
+    # int64[E]: width in pixels over which the edges of an entry's masks are blended; -1 for entries without alpha.
+    # ``alpha``: the concatenated alpha planes, each of its box's size; None until masks are known.
     feather: Int64Array | None = None
     alpha: UInt8Array | None = None
 
@@ -175,19 +180,20 @@ class Blend:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Outputs joined of several samples: image ``n`` of the batch and its partners, by these shares."""
+    """Outputs mixed from several samples: output n from image n of the batch and its partners."""
 
-    partners: Int32Array  # [outputs, K]: images of the batch
-    shares: Float32Array  # [outputs, 1 + K]: of the sample itself, then of its partners
-    names: tuple[str | None, ...]  # [outputs]: what mixed it; None for what stayed as it was
-    min_visibility: Float32Array  # [outputs]: share of its own objects that pasted ones must leave
+    partners: Int32Array  # [outputs, K]: image indices in the batch
+    shares: Float32Array  # [outputs, 1 + K]: share of the sample itself, then of its partners
+    names: tuple[str | None, ...]  # [outputs]: name of the mixing transform; None for unmixed outputs
+    min_visibility: Float32Array  # [outputs]: an object is dropped if pasted ones leave less than this share visible
 
 
 class Grouping(NamedTuple):
-    """Groups of outputs: those of one image one after another, by view, then by frame.
+    """Groups of outputs. The outputs of an image are contiguous, ordered by view, then by frame.
 
-    ``counts``: views of each group; ``has_axis``: they have an axis of their own; ``frames``: how many each clip has,
-    None for images; ``is_split``: the groups are handed out one by one, also if there is one.
+    ``counts``: number of views of each group. ``has_axis``: whether views have a separate axis in results. ``frames``:
+    number of frames of each clip; None for images. ``is_split``: whether groups are returned separately, even if there
+    is only one.
     """
 
     counts: tuple[int, ...] = (1,)
@@ -197,17 +203,17 @@ class Grouping(NamedTuple):
 
     @property
     def views(self) -> int:
-        """Of one image."""
+        """Number of views of an image."""
         return sum(self.counts)
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Group of each view, and its position there."""
+        """(group, index in the group) of each view."""
         return [(group, place) for group, count in enumerate(self.counts) for place in range(count)]
 
 
 class ProgramArrays(NamedTuple):
-    """A Program's arrays, as compiled kernels take them; those that lowering has not set yet are empty."""
+    """Arrays of a Program for native code. Arrays that lowering sets are empty before."""
 
     opcode: Any
     args: Any
@@ -233,38 +239,36 @@ _NO_PASSES = np.empty((0, 0, PASS_FIELDS), np.int32)
 
 @dataclass
 class Program:
-    opcode: Int16Array  # [R, K], Op codes, NOP after the last
+    opcode: Int16Array  # [R, K]: Op codes, NOP after the last
     args: Float64Array  # [R, K, 8]
-    flags: Int16Array  # [R, K]: interpolation and border of a geometry, mode of a pad
-    fill: UInt8Array  # [R, K, 3]: color of pixels that fall outside, or of an erased rectangle
+    flags: Int16Array  # [R, K]: interpolation and border mode of a map, mode of a pad
+    fill: UInt8Array  # [R, K, 3]: color of pixels outside the source, or of an erased rectangle
     out_size: Int32Array  # [R, K, 2]: height and width after each instruction
-    label: Int16Array  # [R, K]: index into names, -1 where the instruction's own name serves
-    length: Int32Array  # [R]: instructions in use
-    source: Int32Array  # [R]: which image of the batch the row reads
+    label: Int16Array  # [R, K]: index into names, -1 for the instruction's name in SPECS
+    length: Int32Array  # [R]: number of instructions
+    source: Int32Array  # [R]: index in the batch of the row's image
     in_shape: Int32Array  # [R, 3]: height, width, channels of that image
-    ids: UInt64Array  # [R]: sample id, the counter of per-pixel noise
-    key: UInt32Array  # [R, 2]: stream key of its (seed, epoch, copy)
+    ids: UInt64Array  # [R]: sample id, part of the counter of random numbers
+    key: UInt32Array  # [R, 2]: stream key of (seed, epoch, copy), see ``rng.py``
     output: Output
     tables: Tables
     blend: Blend | None = None
-    grouping: Grouping | None = None  # None: every image has one output
+    grouping: Grouping | None = None  # None: one output per image
     mixture: Mixed | None = None
     names: tuple[str, ...] = ()
-    depth: Depth = Depth.UINT8  # of the images
-    # Of samples with boxes, M at most of one image: those that transforms dropped, and the side and area that boxes of
-    # an output need in the end.
+    depth: Depth = Depth.UINT8  # dtype of the images
+    # For samples with boxes, M at most per image. ``dropped_boxes``: True for boxes that transforms dropped.
+    # ``min_box``: least shorter side and area of boxes in the final output, in pixels.
     dropped_boxes: BoolArray | None = None  # [R, M]
     min_box: Float64Array | None = None  # [images, 2]
     stage: str = "sampled"
-    # Height, width and channels of every result, if these are known to be alike.
+    # Height, width and channels of all results if they are known to be equal.
     result_size: tuple[int, int, int] | None = None
-    # Set by lowering: the part of a map's source that counts as inside, [R, K, 4] top, left, bottom, right;
-    # which fused pass (0, 1, ...) each instruction runs in, -1 for unused slots; the number of passes of a row; and
-    # what each pass reads and does, [R, P, PASS_FIELDS], see ``passes``.
-    window: Int32Array | None = None
-    pass_of: Int16Array | None = None
-    num_passes: Int32Array | None = None
-    passes: Int32Array | None = None
+    # Set by lowering.
+    window: Int32Array | None = None  # [R, K, 4]: top, left, bottom, right of the part of a map's source that is inside
+    pass_of: Int16Array | None = None  # [R, K]: index of the pass that runs the instruction, -1 for unused slots
+    num_passes: Int32Array | None = None  # [R]
+    passes: Int32Array | None = None  # [R, P, PASS_FIELDS], see ``passes.py``
 
     @property
     def num_rows(self) -> int:
@@ -272,12 +276,12 @@ class Program:
 
     @property
     def channels(self) -> int:
-        """Of the images; 3 if some have one."""
+        """Number of channels of the images; 3 if images of 1 and of 3 channels are mixed."""
         return int(self.in_shape[:, 2].max(initial=1))
 
     @property
     def has_many_channels(self) -> bool:
-        """True if it is run as one program for each three channels: see ``program/channels.py``."""
+        """True for images of 2 or 4 to 32 channels, which run as a program per three channels, see ``channels.py``."""
         return self.channels not in (1, 3)
 
     @property
@@ -286,11 +290,11 @@ class Program:
 
     @property
     def result_dtype(self) -> np.dtype[Any]:
-        """Of results as executors make them."""
+        """Dtype of the executors' results."""
         return np.dtype(np.float32) if self.output.is_float else self.depth.dtype
 
     def for_depth(self, depth: Depth) -> Program:
-        """The program for images of another depth. Raises ValueError if one of its instructions needs 256 levels."""
+        """Return the program for images of another depth. Raises ValueError if an instruction needs 256 levels."""
         if depth is self.depth:
             return self
         if depth.is_deep:
@@ -305,24 +309,24 @@ class Program:
             raise needs_levels(self.names[label] if label >= 0 else SPECS[Op(opcode)].name, depth)
 
     def final_size(self, row: int) -> tuple[int, int]:
-        """Height and width of the row's result."""
+        """Return height and width of the row's result."""
         n = int(self.length[row])
         size = self.out_size[row, n - 1] if n else self.in_shape[row, :2]
         return int(size[0]), int(size[1])
 
     def final_sizes(self) -> Int32Array:
-        """``final_size`` of every row, int32[R, 2]."""
+        """Return ``final_size`` of all rows, int32[R, 2]."""
         last = self.out_size[np.arange(self.num_rows), self.length - 1]
         return np.where(self.length[:, None] > 0, last, self.in_shape[:, :2])
 
     def result_shapes(self) -> Int32Array:
-        """Shapes of all outputs, in the layout in which they leave, int32[outputs, 3]."""
+        """Return the shapes of all outputs in the output layout, int32[outputs, 3]."""
         number = self.num_outputs
         sizes, channels = self.final_sizes()[:number], self.in_shape[:number, 2:]
         return np.concatenate((channels, sizes) if self.output.layout == "NCHW" else (sizes, channels), axis=1)
 
     def common_shape(self) -> tuple[int, int, int] | None:
-        """The shape of every output, in the layout in which it leaves; None if they differ, or there is none."""
+        """Return the common shape of all outputs in the output layout; None if shapes differ or the batch is empty."""
         if self.result_size is None:
             shapes = self.result_shapes()
             return tuple(shapes[0].tolist()) if len(shapes) and (shapes == shapes[0]).all() else None
@@ -330,11 +334,11 @@ class Program:
         return (channels, height, width) if self.output.layout == "NCHW" else (height, width, channels)
 
     def operations(self, row: int) -> list[tuple[Op, Float64Array]]:
-        """The row's instructions in order, for tests and explain."""
+        """Return the row's instructions in order, for tests and ``explain``."""
         return [(Op(int(self.opcode[row, k])), self.args[row, k]) for k in range(int(self.length[row]))]
 
     def arrays(self) -> ProgramArrays:
-        """Those of this program, none of them copied."""
+        """Return the program's arrays without copies."""
         return ProgramArrays(
             self.opcode, self.args, self.flags, self.fill, self.out_size, self.label, self.length, self.in_shape,
             self.ids, self.key,
@@ -345,7 +349,7 @@ class Program:
         )  # fmt: skip
 
     def replace(self, **changes: object) -> Program:
-        """A copy with some fields changed, ten times a batch; ``dataclasses.replace`` would cost ten times more."""
+        """Return a shallow copy with some fields changed. Ten times faster than ``dataclasses.replace``."""
         copied = object.__new__(Program)
         copied.__dict__.update(self.__dict__)
         copied.__dict__.update(changes)
@@ -353,7 +357,7 @@ class Program:
 
 
 def empty_instructions(rows: int, slots: int) -> dict[str, npt.NDArray[np.generic]]:
-    """The per-instruction arrays of a Program, cleared."""
+    """Allocate the per-instruction arrays of a Program, filled with NOP."""
     return {
         "opcode": np.zeros((rows, slots), np.int16),
         "args": np.zeros((rows, slots, NUM_ARGS), np.float64),
@@ -365,7 +369,7 @@ def empty_instructions(rows: int, slots: int) -> dict[str, npt.NDArray[np.generi
 
 
 INSTRUCTION_ARRAYS = tuple(empty_instructions(0, 0))
-"""Arrays of sampled programs that hold a value per instruction."""
+"""Names of the per-instruction arrays of sampled programs."""
 
 RECORD = np.dtype(
     [
@@ -373,4 +377,4 @@ RECORD = np.dtype(
         *(("fill", np.int64, 3), ("args", np.float64, NUM_ARGS)),
     ]
 )
-"""An instruction on its own."""
+"""Dtype of a single instruction."""

@@ -1,4 +1,4 @@
-"""Sampling: one batch while its chances are drawn. Transforms read sizes, draw numbers and emit instructions."""
+"""Sampling: the state of a batch while transforms read sizes, draw random numbers and emit instructions."""
 
 from __future__ import annotations
 
@@ -33,22 +33,25 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
-# What errors call an operation that is not the same in every row.
+# Name in errors for an operation that differs between rows.
 CHOICE = "a choice of operations"
 
 
 class Sampling(TableBuilder):
-    """Collects instructions row by row. Public for transforms: ``size``, ``channels``, ``epoch``, ``given``.
+    """Collects instructions per row. Transforms may read ``size``, ``channels``, ``epoch`` and ``given``.
 
-    ``partners``: int32[outputs, K], the images that each output may be mixed with; images beyond the outputs are there
-    as partners alone. None: every image is an output, and nothing is known to mix it with. ``boxes``: what images have,
-    of samples with boxes.
+    Attributes:
+        partners: int32[outputs, K], images that each output may be mixed with. Images after the outputs are partners
+            only. None: every image is an output, and mixing is not possible.
+        boxes: boxes of the images; None for samples without boxes.
+        mixes: mixes that transforms requested so far.
+        max_side: longest side of an operation's output in pixels.
     """
 
     partners: npt.NDArray[np.int32] | None = None
     boxes: SampledBoxes | None = None
     mixes: Sequence[Mix] = ()
-    max_side = MAX_SIDE  # of what operations make
+    max_side = MAX_SIDE
 
     def __init__(
         self,
@@ -60,12 +63,17 @@ class Sampling(TableBuilder):
         given: Mapping[str, npt.NDArray[np.generic]] | None = None,
         first_key: npt.NDArray[np.uint32] | None = None,
     ) -> None:
-        """``first_key``: what ``key`` is in epoch 0, for what is drawn once for all epochs."""
+        """Start a batch of N images without instructions.
+
+        ``shapes``: int32[N, 3] of height, width, channels. ``ids``: uint64[N]. ``key``: uint32[2] or [N, 2].
+        ``num_slots``: number of slots of random numbers. ``given``: further arrays per image. ``first_key``: ``key`` of
+        epoch 0, for numbers that are the same in every epoch.
+        """
         self._first_slot = 0
         count = len(ids)
         self.epoch = epoch
         self.given = dict(given or {})
-        self.key = rng.keys_of(key, count)  # uint32[N, 2]: of two copies of a sample each has its own
+        self.key = rng.keys_of(key, count)  # uint32[N, 2]: copies of a sample have different keys
         self.source = np.arange(count, dtype=np.int32)
         self.shape = np.asarray(shapes, dtype=np.int32).reshape(count, 3)
         super().__init__(count_channels(self.shape))
@@ -77,9 +85,9 @@ class Sampling(TableBuilder):
         self._num_slots = num_slots
         self._grids = empty_instructions(count, 0)
         self._blend_weight: npt.NDArray[np.float32] | None = None
-        self._is_mixed = np.zeros(count, np.bool_)  # per image of the batch: joined from several rows already?
+        self._is_mixed = np.zeros(count, np.bool_)  # per image: blended from several rows already
         self._grouping: Grouping | None = None
-        self._alike = count  # images that leave in one format: all, or those of the group that is being sampled
+        self._alike = count  # number of images that share one output format: all, or the current group's
 
     @property
     def channels(self) -> npt.NDArray[np.int32]:
@@ -93,31 +101,34 @@ class Sampling(TableBuilder):
         return rng.words_of_slots(self._ids, self.key, slots)
 
     def set_slots(self, first: int, number: int) -> None:
-        """Draw from ``number`` slots, from ``first`` on."""
+        """Make slots ``first`` to ``first + number - 1`` available."""
         self._first_slot, self._num_slots = first, number
         self.__dict__.pop("_words", None)
 
     @cached_property
     def row_ids(self) -> npt.NDArray[np.uint64]:
-        """Of each row, uint64[R]."""
+        """Sample id of each row, uint64[R]."""
         return self._ids if len(self.source) == len(self._ids) else self._ids[self.source]
 
     @cached_property
     def row_keys(self) -> npt.NDArray[np.uint32]:
-        """Of each row, uint32[R, 2]."""
+        """Stream key of each row, uint32[R, 2]."""
         return self.key if len(self.source) == len(self._ids) else self.key[self.source]
 
     def words(self, rows: Rows, slot: int, count: int = 1) -> npt.NDArray[np.uint32]:
-        """uint32[R, count, 4]; rows over the same sample see the same words."""
+        """Return random words of ``count`` slots, uint32[R, count, 4], the same for all rows of an image."""
         first = slot - self._first_slot
         return self._words[self.source[rows], first : first + count]
 
     def uniform(self, rows: Rows, slot: int, word: Any = slice(None)) -> Floats:
-        """float64[R, 4] in [0, 1) from one slot; of one word alone, float64[R]."""
+        """Return uniform numbers in [0, 1) from one slot, float64[R, 4], or float64[R] for a single ``word``."""
         return rng.to_unit(self._words[self.source[rows], slot - self._first_slot, word])
 
     def epoch_invariant_words(self, rows: Rows, slot: int) -> npt.NDArray[np.uint32]:
-        """uint32[R, 4] from one slot, the same in every epoch."""
+        """Return random words of one slot that are the same in every epoch, uint32[R, 4].
+
+        Raises ValueError if the key of epoch 0 is not known.
+        """
         if self._first_key is None:
             raise ValueError(f"first_key: got None in epoch {self.epoch}; accepted: the key of epoch 0")
         source = self.source[rows]
@@ -125,7 +136,7 @@ class Sampling(TableBuilder):
         return rng.noise_words(self._ids[source], keys, slot, 1)[:, 0]
 
     def streams(self, rows: Rows) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
-        """Ids uint64[R] and keys uint32[R, 2], for transforms that draw more than slots hold: see ``rng.py``."""
+        """Return ids uint64[R] and keys uint32[R, 2], for transforms that draw a variable number of words."""
         source = self.source[rows]
         return self._ids[source], np.ascontiguousarray(self.key[source])
 
@@ -141,11 +152,24 @@ class Sampling(TableBuilder):
         size: npt.NDArray[np.int32] | None = None,
         name: str | None = None,
     ) -> None:
-        """Append an instruction to ``rows``. ``args`` broadcast over rows; ``size`` int[R, 2] where it changes."""
+        """Append an instruction to ``rows``.
+
+        Args:
+            rows: rows of the batch, without duplicates.
+            op: an opcode, or an opcode per row.
+            args: up to 8 arguments, broadcast over rows.
+            flags: see ``Program.flags``.
+            fill: color from 0 to 255, one value per channel or equal values; None: black.
+            size: height and width after the instruction, int32[R, 2] or [2]; None: unchanged.
+            name: the operation's name if it differs from the instruction's.
+
+        Raises ValueError if the operation may not follow the operations so far, needs RGB images, or exceeds
+        ``max_side``.
+        """
         refuse_color(op, name, self.num_channels)
         if len(rows) == 0:
             return
-        # What follows a blend runs on every row of it.
+        # Instructions after a blend run on each of its rows.
         commutes = isinstance(op, Op) and SPECS[op].commutes_with_blend
         if not commutes and self.are_blended(rows):
             raise after_blend(_title(op))
@@ -165,11 +189,11 @@ class Sampling(TableBuilder):
         size: npt.NDArray[np.int32] | None = None,
         name: str | None = None,
     ) -> None:
-        """``emit``, wherever it is."""
+        """Append an instruction like ``emit``, without its checks."""
         at = self.length[rows]
         if int(at.max()) >= self.slots:
             self.reserve(max(8, 2 * self.slots))
-        # Writing through one flat index is several times faster than through a pair; unused slots are clear.
+        # A flat index is several times faster than a pair of indices. Defaults are not written: unused slots have them.
         grids = self._grids
         flat = rows * grids["opcode"].shape[1] + at
         grids["opcode"].reshape(-1)[flat] = op
@@ -190,10 +214,10 @@ class Sampling(TableBuilder):
             grids["label"].reshape(-1)[flat] = self.name_index(name)
         self.length[rows] = at + 1
 
-    # -- instructions in plain numbers ---------------------------------------------------------------------------
+    # -- packed instructions -------------------------------------------------------------------------------------
 
     def append_records(self, rows: Rows, records: Sequence[Sequence[bytes]], sizes: npt.ArrayLike) -> None:
-        """Append instructions, bytes of a ``RECORD`` each. ``sizes``: height and width after them, int[R, 2]."""
+        """Append each row's instructions, packed as ``RECORD``. ``sizes``: height and width after them, int[R, 2]."""
         if not len(rows):
             return
         counts = np.array([len(each) for each in records], np.intp)
@@ -208,7 +232,7 @@ class Sampling(TableBuilder):
         self.size[rows] = sizes
 
     def records_of(self, row: int, first: int) -> list[bytes]:
-        """Instructions of a row, from number ``first`` on."""
+        """Return the instructions of a row from index ``first``, each packed as a ``RECORD``."""
         end = int(self.length[row])
         numbers = np.empty(end - first, RECORD)
         for name in INSTRUCTION_ARRAYS:
@@ -216,7 +240,7 @@ class Sampling(TableBuilder):
         return [each.tobytes() for each in numbers]
 
     def of_rows(self, rows: Rows) -> Sampling:
-        """A copy of these rows of one image, as a batch of their own, which shares the side tables."""
+        """Copy rows of one image into a batch of that image. The copy shares the side tables."""
         images = self.source[rows[:1]]
         batch = copy(self)
         for name in ("_words", "row_ids", "row_keys"):
@@ -238,8 +262,10 @@ class Sampling(TableBuilder):
         return batch
 
     def widen(self, rows: Rows, title: str) -> None:
-        """Make gray images among ``rows`` three equal channels from the start. Raises ValueError where channels would
-        differ."""
+        """Expand gray images among ``rows`` to three equal channels before their first instruction.
+
+        Raises ValueError if an instruction so far would make the channels differ.
+        """
         rows = rows[self.shape[rows, 2] == 1]
         opcode, args = self._grids["opcode"][rows], self._grids["args"][rows]
         for op in np.unique(opcode).tolist():
@@ -251,7 +277,7 @@ class Sampling(TableBuilder):
     # -- blending ----------------------------------------------------------------------------------------------
 
     def fork(self, rows: Rows, copies: int) -> npt.NDArray[np.intp]:
-        """Copy ``rows`` (with what they hold so far) ``copies`` times -> the new rows int[copies, R]."""
+        """Append ``copies`` copies of ``rows``, including their instructions. Returns the new rows, int[copies, R]."""
         start = len(self.length)
         again = np.tile(rows, copies)
         for name, grid in self._grids.items():
@@ -265,7 +291,7 @@ class Sampling(TableBuilder):
         return np.arange(start, start + len(again)).reshape(copies, len(rows))
 
     def blend(self, rows: Rows, weight: npt.ArrayLike) -> None:
-        """Give ``rows`` their weights; every other row of the batch keeps weight 1. One blend per program."""
+        """Set the blend weights of ``rows``. Other rows keep weight 1. A program has at most one blend."""
         if self._blend_weight is None:
             self._blend_weight = np.ones(len(self.length), np.float32)
         missing = np.ones(len(self.length) - len(self._blend_weight), np.float32)
@@ -278,12 +304,11 @@ class Sampling(TableBuilder):
         return self._blend_weight is not None
 
     def are_blended(self, rows: Rows) -> bool:
-        """True if some of the rows' images are joined of several rows already."""
+        """Return whether any image of ``rows`` is blended from several rows."""
         return self._blend_weight is not None and bool(self._is_mixed[self.source[rows]].any())
 
     def check_after_blend(self, lengths: npt.NDArray[np.int32]) -> None:
-        """Raises ValueError for instructions beyond ``lengths`` of rows that are blended and may not be followed by
-        them."""
+        """Raise ValueError if instructions after the first ``lengths`` of blended rows may not follow a blend."""
         slot = np.arange(self.slots)
         is_new = (slot >= lengths[:, None]) & (slot < self.length[:, None]) & self._is_mixed[self.source][:, None]
         for op in np.unique(self._grids["opcode"][is_new]).tolist():
@@ -291,11 +316,11 @@ class Sampling(TableBuilder):
                 raise after_blend(SPECS[Op(op)].name)
 
     def mixer_of(self, rows: Rows) -> str | None:
-        """The name of a transform that has mixed some of the rows' images with others; None if nothing has."""
+        """Return the name of the transform that mixed any image of ``rows`` with other samples; None if unmixed."""
         return (mixed_by(self.mixes, self.source[rows]) or None) if self.mixes else None
 
     def with_forks(self, rows: Rows) -> Rows:
-        """``rows`` and every row forked from their samples."""
+        """Return ``rows`` and all other rows of their images."""
         if self._blend_weight is None:
             return rows
         return np.flatnonzero(np.isin(self.source, self.source[rows]))
@@ -303,7 +328,10 @@ class Sampling(TableBuilder):
     # -- views -------------------------------------------------------------------------------------------------
 
     def split(self, grouping: Grouping, num_slots: int) -> Rows:
-        """Make several images of each, each with its own key, before anything is emitted -> rows int[images, views]."""
+        """Replace each image by its views, each with a separate key. Returns rows, int[images, views].
+
+        Must be called before the first instruction.
+        """
         views = grouping.places
         number, count = len(views), len(self._ids)
         self.key = rng.view_keys(self.key, views).reshape(-1, 2)
@@ -322,11 +350,11 @@ class Sampling(TableBuilder):
         return np.arange(count * number).reshape(count, number)
 
     def expect(self, rows: Rows) -> None:
-        """From now on ``rows`` are all that leave in one format."""
+        """Start a group: ``rows`` are all rows that share one output format."""
         self._alike = len(rows)
 
     def covers_group(self, rows: Rows) -> bool:
-        """True if ``rows`` stand for all images that leave in one format."""
+        """Return whether ``rows`` include all images of the current group."""
         if len(rows) < self._alike or len(self.source) == len(self._ids):
             return len(rows) >= self._alike
         return len(np.unique(self.source[rows])) == self._alike
@@ -335,11 +363,11 @@ class Sampling(TableBuilder):
 
     @property
     def instructions(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Of all rows so far: the arrays of ``empty_instructions``."""
+        """Per-instruction arrays of all rows, as of ``empty_instructions``."""
         return self._grids
 
     def mix(self, mix: Mix) -> None:
-        """Join outputs of several samples' pictures, as these are when everything is sampled."""
+        """Mix outputs from several samples. The images are mixed as after their last instruction."""
         if len(mix.samples):
             self.mixes = [*self.mixes, mix]
 
@@ -375,11 +403,11 @@ class Sampling(TableBuilder):
 
     @property
     def slots(self) -> int:
-        """Instructions that each row has room for."""
+        """Capacity of each row in instructions."""
         return int(self._grids["opcode"].shape[1])
 
     def reserve(self, slots: int) -> None:
-        """Make room for so many instructions in each row."""
+        """Grow the capacity of each row to at least ``slots`` instructions."""
         if slots <= self.slots:
             return
         widened: dict[str, Any] = empty_instructions(len(self.length), slots)
@@ -390,17 +418,17 @@ class Sampling(TableBuilder):
 
 
 def check_place(title: str, op: Any, args: Sequence[Any], output: Output, mixer: str | None = None) -> None:
-    """Raises ValueError for an operation that may not follow.
+    """Raise ValueError if an operation may not follow the operations so far.
 
     Args:
-        title: what the error calls the operation.
-        op, args: the operation; ``op`` is no ``Op`` where it is drawn.
-        output: the format in which images leave so far.
-        mixer: the transform that has mixed some of the images with others.
+        title: the operation's name in errors.
+        op, args: the instruction. ``op`` is not an ``Op`` if it differs between rows.
+        output: the output format so far.
+        mixer: name of a transform that mixed the images with other samples; None if unmixed.
     """
     if output.steps:
         raise after_steps(title, output.steps)
-    # Only an erasing whose argument "normalized" is set can write into the float output.
+    # Only ERASE with its argument "normalized" set can write to a float output.
     if isinstance(op, Op) and op is Op.ERASE and len(args) == NUM_ARGS and np.all(args[NUM_ARGS - 1]):
         return
     if mixer:
@@ -410,12 +438,12 @@ def check_place(title: str, op: Any, args: Sequence[Any], output: Output, mixer:
 
 
 def too_large(title: str, height: int, width: int, max_side: int) -> ValueError:
-    """Refuse an operation whose results are larger than programs can address."""
+    """Return the error for an operation whose output is too large."""
     return ValueError(f"{title} to {height}x{width}; accepted: sides of at most {max_side:,} pixels")
 
 
 def after_blend(title: str) -> ValueError:
-    """Refuse an operation on images whose chains are blended."""
+    """Return the error for an operation that may not follow AugMix."""
     return ValueError(
         f"{title} after AugMix: images are already mixed there; only flips, quarter turns, crops, constant pads, "
         "erasing with a constant and Normalize may follow. Put it before AugMix."
@@ -423,7 +451,7 @@ def after_blend(title: str) -> ValueError:
 
 
 def after_mixer(title: str, mixer: str) -> ValueError:
-    """Refuse an operation on images that are mixed with others."""
+    """Return the error for an operation that may not follow a mix of samples."""
     return ValueError(
         f"{title} after {mixer}: images are already mixed with others there; only Normalize may follow. "
         f"Put it before {mixer}."
@@ -431,7 +459,7 @@ def after_mixer(title: str, mixer: str) -> ValueError:
 
 
 def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
-    """Refuse an operation after steps on the finished tensor."""
+    """Return the error for an operation after operations on the result tensor."""
     return ValueError(
         f"{title} after {steps[0]}, which is done to the finished tensor: only what is done to that as well may "
         f"follow it. Put {title} before it."
@@ -439,7 +467,10 @@ def after_steps(title: str, steps: tuple[object, ...]) -> ValueError:
 
 
 def check_equal(op: int, is_random: bool, title: str) -> None:
-    """Raises ValueError for an instruction that makes three equal channels differ. ``is_random``: of erasing."""
+    """Raise ValueError if an instruction can make three equal channels differ.
+
+    ``is_random``: whether an ERASE fills with random values.
+    """
     spec = SPECS.get(Op(op))
     if spec is not None and (spec.colors_gray or spec.per_channel or (op == Op.ERASE and is_random)):
         raise ValueError(

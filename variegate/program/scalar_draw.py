@@ -1,6 +1,7 @@
-"""The instructions of one image, written one after another in plain numbers: the way of functions on one image.
+"""Drawing for a single image with known numbers, for functions on one image.
 
-A native call reads its records (``executors/cpu/single.py``)."""
+Instructions are packed as ``RECORD`` bytes, which ``executors/cpu/single.py`` passes to the native library.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +31,14 @@ _UINT8 = Output()
 
 
 class NeedsBatch(Exception):
-    """A transform draws for rows of a batch, in Python."""
+    """A transform needs a ``Sampling``, because its drawing is not recorded."""
 
 
 class ScalarDraw(KnownDraw):
-    """``stream``: the key of the numbers of its pixels, such as noise. Sizes are those after its instructions."""
+    """Collects the instructions of one image. ``height`` and ``width`` are current, after the instructions so far.
+
+    ``stream``: the stream key of random numbers, including noise.
+    """
 
     __slots__ = ("_tables", "channels", "height", "in_shape", "output", "records", "sample_id", "stream", "width")
 
@@ -63,7 +67,7 @@ class ScalarDraw(KnownDraw):
 
     @property
     def max_side(self) -> int:
-        """Of what operations make."""
+        """Longest side of an operation's output in pixels."""
         return MAX_SIDE
 
     @property
@@ -130,12 +134,12 @@ class ScalarDraw(KnownDraw):
 
     @property
     def rectangles(self) -> Int32Array | None:
-        """int32[Q, 4] of top, left, height, width; None for none."""
+        """Rectangles of ERASE instructions, int32[Q, 4] of top, left, height, width; None without rectangles."""
         tables = self._tables
         return tables.joined("rectangles") if tables is not None and tables.table_size("rectangles") else None
 
     def check_levels(self, depth: Depth) -> None:
-        """Raise ValueError if an instruction needs 256 levels, and the image has more."""
+        """Raise ValueError if an instruction needs 256 levels and images of ``depth`` have more."""
         for record in self.records:
             opcode = _RECORD.unpack(record)[0]
             if depth.is_deep and NEEDS_LEVELS[opcode]:
@@ -148,7 +152,7 @@ class ScalarDraw(KnownDraw):
 
 
 class EmitContext(Protocol):
-    """Side tables that instructions refer to, and the numbers of their colors."""
+    """Access to side tables, and the length of a color."""
 
     @property
     def num_channels(self) -> int: ...
@@ -170,11 +174,12 @@ def instruction(
     name: str | None = None,
     title: str | None = None,
 ) -> bytes:
-    """Write down an instruction as bytes of a ``RECORD``.
+    """Pack an instruction into the bytes of a ``RECORD``.
 
-    ``output``: the format of images before it. ``size``: height and width after it.
+    ``output``: the output format before the instruction. ``size``: height and width after it. ``name``: the operation's
+    name if it differs from the instruction's. ``title``: its name in errors.
 
-    Raises ValueError if it may not follow, or has a fill color of other channels.
+    Raises ValueError if the instruction may not follow ``output``, or if its fill color has another number of channels.
     """
     refuse_color(op, name, context.num_channels)
     if output.steps or output.mean is not None:
@@ -188,7 +193,7 @@ def instruction(
 
 
 def check_size(size: tuple[float, float], max_side: int, op: int, title: str | None = None) -> tuple[int, int]:
-    """Height and width of what an operation makes. Raises ValueError if they are too large."""
+    """Return an operation's output height and width as integers. Raises ValueError above ``max_side``."""
     height, width = int(size[0]), int(size[1])
     if height > max_side or width > max_side:
         raise too_large(title or SPECS[Op(op)].name, height, width, max_side)
@@ -196,6 +201,6 @@ def check_size(size: tuple[float, float], max_side: int, op: int, title: str | N
 
 
 def single_sampling(shape: tuple[int, int, int], sample_id: int, key: tuple[int, int]) -> Sampling:
-    """A batch of one image."""
+    """Return the ``Sampling`` of a batch of one image."""
     ids, keys = np.array([sample_id], np.uint64), np.array([key], np.uint32)
     return Sampling(np.array([shape], np.int32), ids, keys, 0)

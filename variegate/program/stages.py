@@ -1,7 +1,7 @@
-"""The geometry of a sampled Program as a table: a line for every step that moves pixels or erases them.
+"""The geometry of a sampled Program as a table of steps that move or erase pixels, for masks, boxes and key points.
 
-Pixel i covers [i, i + 1). ``back`` leads from a place of a step's output to the one that it reads, ``ahead`` forwards.
-A map whose image goes on beyond its edges is two steps: a pad that adds nothing, and the map, of an endless image.
+Pixel i covers [i, i + 1). ``back`` maps output coordinates of a step to input coordinates; ``ahead`` is its inverse. A
+map with a border mode becomes two steps: a pad of width 0 that repeats the image, and the map of an endless image.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from variegate.program.program import Program
 _count_stages = entry("vg_count_stages", c_void_p, c_void_p, result=None)
 _write_stages = entry("vg_write_stages", c_void_p, c_void_p)
 
-# Kinds of steps: a projective map; displacements between the nodes of a grid; a pad that repeats the image, which for
-# points is a shift; rectangles that are erased; a map that scales columns and lines, to the nearest pixel.
+# Kinds of steps. MAP: projective. GRID: displacements interpolated between nodes. REPEAT: a non-constant pad, which
+# shifts points. ERASE: erased rectangles. SCALE: nearest scale with a table of source columns and rows.
 MAP, GRID, REPEAT, ERASE, SCALE = range(5)
 
-# What ``numbers`` holds of a grid, and of a pad (``LEFT``, ``TOP``, ``MODE``), of rectangles (``FIRST``, ``COUNT``),
-# and of a scale (``FIRST``, in ``tables``).
+# Columns of ``numbers`` for GRID. REPEAT uses ``LEFT``, ``TOP``, ``MODE``; ERASE ``FIRST``, ``COUNT``; SCALE ``FIRST``,
+# an index into ``tables``.
 NUMBERS_PER_STEP = 6
 FIRST, LINES, COLUMNS, STEP_Y, STEP_X, UNIT = range(NUMBERS_PER_STEP)
 LEFT, TOP, MODE = range(3)
 COUNT = 1
 NUMBERS = ("FIRST", "LINES", "COLUMNS", "STEP_Y", "STEP_X", "UNIT", "LEFT", "TOP", "MODE", "COUNT")
 
-# A step of a grid, STEP_X or STEP_Y, is so many nodes in a pixel.
+# STEP_X and STEP_Y of a grid are in units of this many nodes per pixel.
 NODES_PER_STEP = 2.0**-26
-# Sides of an endless image, which reaches as far to the other side of its first pixel.
+# Side of an endless image in pixels. It extends equally far to the other side of pixel 0.
 ENDLESS = 1 << 52
 
 
 class Stages(NamedTuple):
-    """S steps; those of row r are ``begin[r]`` up to ``begin[r + 1]``, in the order of the image."""
+    """S steps. Row r has steps ``begin[r]`` up to ``begin[r + 1]``, in the order in which they apply to the image."""
 
     begin: Any  # int64[R + 1]
     kind: Any  # int64[S]
-    back: Any  # float64[S, 9]: of a map, line by line; else the identity
-    ahead: Any  # float64[S, 9]: its inverse, NaN where it has none
-    before: Any  # int64[S, 2]: height and width that the step reads
-    after: Any  # int64[S, 2]
-    is_aligned: Any  # bool[S]: sides of a rectangle stay along the axes
-    rounds: Any  # bool[S]: the image takes the nearest pixel here
+    back: Any  # float64[S, 9]: 3x3 matrix of a map in row-major order; the identity for other kinds
+    ahead: Any  # float64[S, 9]: the inverse of ``back``; NaN if singular
+    before: Any  # int64[S, 2]: input height and width
+    after: Any  # int64[S, 2]: output height and width
+    is_aligned: Any  # bool[S]: True if axis-aligned rectangles stay axis-aligned
+    rounds: Any  # bool[S]: True if the image is read at the nearest pixel in this step
     numbers: Any  # int64[S, 6]
     grids: Any  # int16[...]
     rectangles: Any  # int32[T, 4]
-    tables: Any  # float64[...]: the places that a scale's columns read, then those of its lines
-    packed: Any  # the native struct of all these
+    tables: Any  # float64[...]: source positions of each scale's columns, then of its rows
+    packed: Any  # the native struct of these arrays
 
 
-# By opcode: operations that move pixels or erase them.
+# Indexed by opcode: operations that move or erase pixels.
 IS_FOLLOWED = np.zeros(MAX_OPCODE, np.bool_)
 IS_FOLLOWED[[op for op, spec in SPECS.items() if op < Op.MAP_FIXED and spec.kind in (Kind.GEOMETRY, Kind.RESAMPLE)]] = (
     True
@@ -66,7 +66,7 @@ _READ = ("opcode", "args", "flags", "out_size", "length", "in_shape")
 
 
 def stages_of(program: Program) -> Stages:
-    """The steps of every row of a sampled program."""
+    """Return the steps of all rows of a sampled program."""
     rows, slots = program.opcode.shape
     read = {name: as_c_contiguous(getattr(program, name)) for name in _READ}
     call = pack_struct(STAGES_CALL, rows=rows, slots=slots, **read)

@@ -1,4 +1,4 @@
-"""Side tables while a batch is sampled: what instructions point into is put there, and its place given back."""
+"""Side tables of a batch during sampling: transforms add entries and pass their indices to instructions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NONE = Tables()
 class TableBuilder:
     """Collects the ``Tables`` of a program, and the names of its operations.
 
-    ``num_channels``: of colors and tables of levels, 3 for gray and color images.
+    ``num_channels``: length of colors and number of lookup tables per LUT; 3 for gray and color images.
     """
 
     def __init__(self, num_channels: int = 3) -> None:
@@ -27,10 +27,10 @@ class TableBuilder:
         self._names: list[str] = []
         if num_channels != 3:
             self.add("luts", np.empty((0, num_channels, 256)))
-            self.add("colors", np.zeros((1, num_channels)))  # of instructions without a color
+            self.add("colors", np.zeros((1, num_channels)))  # color 0, black, for instructions without a color
 
     def add(self, table: str, values: npt.ArrayLike) -> int:
-        """-> the place of the first of ``values`` in their table."""
+        """Append ``values`` to a table. Returns the index of the first."""
         like = getattr(_NONE, table)
         first = self._counts.get(table, 0)
         part = np.ascontiguousarray(values, like.dtype)
@@ -40,21 +40,21 @@ class TableBuilder:
         return first
 
     def adopt_tables(self, other: TableBuilder) -> None:
-        """Take the tables of another builder in place of its own."""
+        """Replace the tables by the tables of another builder."""
         self._parts, self._counts = other._parts, other._counts
         self._pixel_functions, self._names = other._pixel_functions, other._names
 
     def table_size(self, table: str) -> int:
-        """Entries of a side table so far."""
+        """Return the number of entries of a side table."""
         return self._counts.get(table, 0)
 
     def joined(self, table: str) -> AnyArray:
-        """The entries of a side table that has any."""
+        """Return the entries of a non-empty side table."""
         parts = self._parts[table]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def is_empty_but(self, table: str) -> bool:
-        """True if no other side table has entries."""
+        """Return whether all side tables except ``table`` are empty."""
         return not (self._pixel_functions or self._parts.keys() - {table})
 
     def name_index(self, name: str) -> int:
@@ -63,32 +63,35 @@ class TableBuilder:
         return self._names.index(name)
 
     def add_lut(self, lut: UInt8Array, name: str = "LUT") -> int:
-        """uint8[256] or [3, 256] -> its index, for Op.LUT. ``name``: what errors call it.
+        """Add a lookup table, uint8[256] or [3, 256], for Op.LUT. Returns its index. ``name``: its name in errors.
 
-        Raises ValueError for three tables if images have many channels.
+        Raises ValueError for three tables if images have 2 or 4 and more channels.
         """
         if lut.ndim == 2 and len(lut) not in (1, self.num_channels):
             raise needs_color(name, self.num_channels)
         return self.add("luts", np.broadcast_to(lut, (self.num_channels, 256)))
 
     def add_matrix(self, matrix: Float32Array) -> int:
-        """float[3, 4] on 0..255 RGB plus offset -> its index, for Op.COLOR_MATRIX."""
+        """Add a color matrix, float[3, 4] on RGB values in 0..255 and 1, for Op.COLOR_MATRIX. Returns its index."""
         return self.add("matrices", matrix)
 
     def add_filters(self, kernels: RealArray) -> int:
-        """float[M, height, width] -> where their weights begin, for Op.CONVOLVE_FLOAT."""
+        """Add kernels float[M, height, width] for Op.CONVOLVE_FLOAT. Returns the index of the first weight."""
         return self.add("filters", kernels)
 
     def add_rectangles(self, rectangles: Int32Array) -> int:
-        """int[Q, 4] of top, left, height, width -> index of the first, for Op.ERASE."""
+        """Add rectangles int[Q, 4] of top, left, height, width for Op.ERASE. Returns the index of the first."""
         return self.add("rectangles", rectangles)
 
     def add_grids(self, displacements: Int16Array) -> int:
-        """int16 dx, dy of nodes, line by line -> where they begin, for Op.DISPLACE."""
+        """Add displacements dx, dy of nodes, int16 in row-major order, for Op.DISPLACE. Returns the first index."""
         return self.add("grids", displacements)
 
     def add_pixel_function(self, function: PixelFunction) -> int:
-        """A pixel function -> its index, for Op.PIXEL_FUNCTION."""
+        """Add a pixel function for Op.PIXEL_FUNCTION, unless present. Returns its index.
+
+        Raises ValueError if recording the function fails.
+        """
         for index, known in enumerate(self._pixel_functions):
             if known is function:
                 return index

@@ -1,4 +1,4 @@
-"""Instructions of the machine that draws (``native/kernels/draws.cpp``): on registers, one number per image each."""
+"""Instructions of the draw machine (``native/kernels/draws.cpp``). A register holds one float64 per image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from variegate.program.ops import NUM_ARGS
 
 LANES = 32
-"""Images that the machine takes at once."""
+"""Number of images in a block, which the machine processes together."""
 
 INSTRUCTION = np.dtype([(name, np.int32) for name in ("op", "to", "a", "b", "c")] + [("k", np.float64)], align=True)
 """An instruction of the machine."""
@@ -18,38 +18,38 @@ _EMISSION_HEAD = ("opcode", "flags", "where", "height", "width", "count", "label
 EMISSION = np.dtype(
     [*((name, np.int32) for name in _EMISSION_HEAD), ("args", np.int32, NUM_ARGS), ("fill", np.int32, 3)], align=True
 )
-"""An instruction of a program, a rectangle, or the numbers of a message, as registers; -1 for none."""
+"""Registers of a program's instruction, a rectangle, or an error's numbers; -1 for no register."""
 
 
 class DrawFailure(IntEnum):
-    """Statuses of a call that failed, beside those of all native calls."""
+    """Statuses of a failed draw, in addition to the common statuses of native calls."""
 
     CHECK_FAILED = 16
-    """The image ``failure[1]`` does not satisfy the CHECK of emission ``failure[0]``."""
+    """Image ``failure[1]`` fails the CHECK with emission ``failure[0]``."""
     TOO_LARGE = 17
-    """Emission ``failure[0]`` gives the image ``failure[1]`` sides beyond the accepted ones."""
+    """Emission ``failure[0]`` makes image ``failure[1]`` larger than the maximum side."""
     NO_SLOT = 18
-    """A program is longer than its memory."""
+    """A program exceeds its allocated instructions."""
 
 
 class DrawOp(IntEnum):
-    """``to``, ``a``, ``b`` and ``c`` are registers, ``k`` is a constant. Conditions are 0 or 1."""
+    """Opcodes of the draw machine. ``to``, ``a``, ``b``, ``c``: registers. ``k``: a constant. Conditions are 0 or 1."""
 
     HEIGHT = auto()
     WIDTH = auto()
     CHANNELS = auto()
     COLUMN = auto()
-    """Column ``k`` of the numbers that come with a batch."""
+    """Column ``k`` of the per-image numbers that are passed with a batch."""
     BASE = auto()
-    """Where the record's entries of side table ``k`` begin."""
+    """First index of the record's entries in side table ``k``."""
     CHAIN = auto()
-    """The number of a row among the copies of its image, 0 for the first."""
+    """Index of the row among the copies of its image, from 0."""
     SLOT = auto()
-    """The number of slot ``k`` of the record, or of that many slots after it as ``a`` says."""
+    """Number of the record's slot ``k``, plus ``a`` if present."""
     WORDS = auto()
-    """Four random words of 32 bits of slot ``k``, or of that many slots after it as ``a`` says."""
+    """Four random 32-bit words of slot ``k``, plus ``a`` if present."""
     UNIT = auto()
-    """A word as a number in [0, 1)."""
+    """A random word as a number in [0, 1)."""
     ADD = auto()
     SUBTRACT = auto()
     MULTIPLY = auto()
@@ -57,7 +57,7 @@ class DrawOp(IntEnum):
     FLOOR_DIVIDE = auto()
     MODULO = auto()
     POWER = auto()
-    """NaN for negative bases."""
+    """NaN for a negative base."""
     MINIMUM = auto()
     MAXIMUM = auto()
     LESS = auto()
@@ -83,20 +83,20 @@ class DrawOp(IntEnum):
     SELECT = auto()
     """``b`` if ``a``, else ``c``."""
     ASSIGN = auto()
-    """``b`` if ``a``, else what ``to`` holds already."""
+    """``b`` if ``a``, else the previous value of ``to``."""
     LOOKUP = auto()
-    """Number ``a`` of the ``b`` constants that begin at ``k``."""
+    """Constant ``k + a``, from an array of ``b`` constants that starts at ``k``."""
     SEARCH = auto()
-    """How many of the ``b`` ascending constants that begin at ``k`` are at most ``a``."""
+    """Number of constants at most ``a``, in an ascending array of ``b`` constants that starts at ``k``."""
     SORT = auto()
-    """Positions of the ``b`` numbers in registers from ``a`` on, in ascending order: a random permutation."""
+    """Indices that sort the ``b`` registers starting at ``a``: a permutation, in ``b`` registers."""
     RECTANGLE = auto()
-    """The index of a new rectangle, emission ``k``."""
+    """Add a rectangle, emission ``k``. Returns its index."""
     BLEND = auto()
-    """Give the row the weight ``a`` among the copies of its image."""
+    """Set the row's blend weight to ``a``."""
     EMIT = auto()
     """Append emission ``k`` to the program."""
     CHECK = auto()
-    """Fail unless ``a`` holds in all images where ``b`` does; the message needs the numbers of emission ``k``."""
+    """Fail unless ``a`` holds for all images for which ``b`` holds. Emission ``k`` has the error's numbers."""
     SKIP = auto()
-    """Go on at instruction ``k`` if ``a`` holds in no image of the block."""
+    """Jump to instruction ``k`` if ``a`` holds for no image of the block."""

@@ -1,4 +1,4 @@
-"""A record: what a transform draws, as instructions that the native machine runs for batches and single images."""
+"""A record: a transform's drawing as instructions, which the native draw machine runs for batches and single images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _draw = entry("vg_draw", c_void_p)
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The instructions that ``draw`` of a transform recorded. ``output``: the format in which images leave."""
+    """Recorded instructions of a transform's ``draw``. ``output``: the output format after it."""
 
     code: AnyArray
     emissions: AnyArray
@@ -54,36 +54,36 @@ class Record:
     copies: int
     uses_epoch: bool
     notes: tuple[Emission, ...]
-    needs_levels: tuple[str, ...]  # names of instructions that are defined on 256 levels alone
-    # The record for other formats after the first callbacks.
+    needs_levels: tuple[str, ...]  # names of instructions that are defined on 256 levels only
+    # Records the transform again, for the given output formats after its first callbacks.
     again: Callable[[tuple[Output, ...]], Record]
 
     def for_output(self, number: int, output: Output) -> Record:
-        """The record for another format of results after callback ``number``."""
+        """Return the record for another output format after callback ``number``."""
         return self.again((*(callback.next_output for callback in self.callbacks[:number]), output))
 
     @cached_property
     def addresses(self) -> tuple[int, ...]:
-        """The first fields of a DrawCall."""
+        """First fields of a DrawCall: addresses of the record's arrays."""
         arrays = (self.code, self.constants, self.arrays, self.emissions)
         code, constants, values, emissions = map(data_ptr, arrays)
         return code, constants, len(self.constants), values, emissions
 
     @property
     def is_native(self) -> bool:
-        """True if native calls are enough: nothing is drawn in Python or comes with a batch."""
+        """True if the native machine suffices: the record has no Python callbacks and no columns."""
         return not (self.callbacks or self.columns)
 
     def check_levels(self, depth: Depth) -> None:
-        """Raise ValueError if images of this depth would get an instruction that is defined on 256 levels alone."""
+        """Raise ValueError if an instruction needs 256 levels and images of ``depth`` have more."""
         if depth.is_deep and self.needs_levels:
             raise needs_levels(self.needs_levels[0], depth)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, sampling: Sampling, rows: Rows, slot: int) -> None:
-        """Draw for these rows of a batch, by slots from ``slot`` on."""
-        # Columns are checked for an empty batch, too.
+        """Draw for rows of a batch, with random slots starting at ``slot``. Raises the errors of failed checks."""
+        # Run even for an empty batch, because columns are checked.
         if len(rows) == 0 and not self.columns:
             return
         call = _Call(self, sampling, rows, slot)
@@ -99,7 +99,7 @@ class Record:
         sampling.output = record.output
 
     def error(self, status: int, failure: Float64Array, max_side: int) -> Exception:
-        """The error for the status of a call of vg_draw."""
+        """Return the error for a status of vg_draw."""
         number, row, *values = failure.tolist()
         note = self.notes[int(number)]
         if status == DrawFailure.CHECK_FAILED and note.error is not None:
@@ -110,7 +110,7 @@ class Record:
 
 
 class _Call:
-    """One run of a record: the memory that segments share."""
+    """One run of a record. Callbacks divide it into segments, which share registers."""
 
     def __init__(self, record: Record, sampling: Sampling, rows: Rows, slot: int) -> None:
         self.sampling, self.rows, self.slot = sampling, rows, slot
@@ -136,7 +136,7 @@ class _Call:
         self.register_stride = self.record.num_registers * LANES if blocks > 1 else 0
 
     def run(self, begin: int, end: int) -> None:
-        """Run instructions begin..end. Raises what a check says."""
+        """Run instructions ``begin`` up to ``end``. Raises the error of a check that fails."""
         record, sampling, rows = self.record, self.sampling, self.rows
         is_all = len(rows) == len(sampling.length)
         length = sampling.length if is_all else sampling.length[rows]
@@ -170,7 +170,7 @@ class _Call:
             sampling.add_rectangles(rectangles[: self.counts[0]])
 
     def call_back(self, number: int, callback: Callback) -> None:
-        """Run a callback, after which there may be further rows, and another format of what leaves."""
+        """Run a callback, which may add rows and change the output format."""
         sampling, chosen = self.sampling, self.rows
         meant: Any = slice(None)
         if callback.where != NONE:
@@ -187,18 +187,18 @@ class _Call:
             self._continue_with(self.record.for_output(number, sampling.output))
 
     def _continue_with(self, record: Record) -> None:
-        """Go on by another record, which is the same up to here."""
+        """Switch to another record with the same instructions so far."""
         before, first, to = self.registers, len(self.record.constants), len(record.constants)
         number = min(self.record.num_registers - first, record.num_registers - to)
         self._set_record(record)
         self.registers[:, to : to + number] = before[:, first : first + number]
 
     def _numbers(self, register: int) -> Float64Array:
-        """float64[rows]"""
+        """Return the values of a register, float64[rows]."""
         return self.registers[:, register].reshape(-1)[: len(self.rows)]
 
     def follow_forks(self, first: int) -> None:
-        """Go on with rows from ``first`` on, which a callback has forked, with the numbers of those they come from."""
+        """Include rows from ``first``, which a callback forked. Their registers are copies of the original rows'."""
         sampling, known = self.sampling, len(self.rows)
         if len(sampling.length) == first:
             return
@@ -225,7 +225,7 @@ def _add_table(sampling: Sampling, name: str, values: AnyArray | None) -> int:
 
 
 def add_names(known: list[str], names: Sequence[str]) -> int:
-    """The index of a record's first name among those of a batch, to which they are added if they are not there."""
+    """Return the index of a record's names in a batch's ``known`` names. Appends them if missing."""
     for first in range(len(known) - len(names) + 1):
         if tuple(known[first : first + len(names)]) == tuple(names):
             return first
@@ -237,7 +237,7 @@ def add_names(known: list[str], names: Sequence[str]) -> int:
 
 
 class DrawOf:
-    """The ``draw`` of a transform that defines ``sample`` besides."""
+    """Wraps a transform that defines ``sample`` as well, to record its ``draw``."""
 
     _is_recorded = True
     _mixers = ()
@@ -254,11 +254,15 @@ def record_of(
     next_outputs: tuple[Output, ...] = (),
     may_copy: bool = False,
 ) -> Record:
-    """The record of a transform, made when it is first needed.
+    """Return the record of a transform, cached in the transform.
 
-    ``output``: the format in which images leave so far. ``num_channels``: numbers of a color, 3 for gray and color
-    images. ``next_outputs``: the format after the first callbacks, where these change it. ``may_copy``: each image may
-    have several rows from the beginning (``Record.copies``).
+    Args:
+        transform: the transform.
+        output: the output format so far.
+        num_channels: length of a color, 3 for gray and color images.
+        epoch: the epoch. Transforms that depend on it have a record per epoch.
+        next_outputs: output formats after the first callbacks, if these change it.
+        may_copy: whether the record may have several rows per image (``Record.copies``).
     """
     records: dict[Any, Record] = transform.__dict__.setdefault("_records", {})
     key = (output, num_channels, next_outputs, may_copy)
@@ -271,7 +275,7 @@ def record_of(
     return known
 
 
-# Of one transform: those of epochs long past are made again.
+# Cached records per transform. A bound is needed because some transforms have a record per epoch.
 _MAX_RECORDS = 64
 
 
@@ -294,7 +298,7 @@ def _record(
     first = len(recorder.constants)
 
     def register(number: int) -> int:
-        """Constants come first, then the results of instructions."""
+        """Return the final register: constants first, then results of instructions."""
         return number if number == NONE else -2 - number if number < NONE else first + number
 
     code = np.zeros(len(recorder.code), INSTRUCTION)
@@ -335,5 +339,5 @@ def _table(name: str, parts: Sequence[AnyArray]) -> AnyArray:
     return np.ascontiguousarray(np.concatenate(parts), like.dtype)
 
 
-# Their ``b`` is a number of values, not a register.
+# Instructions whose ``b`` is a count, not a register.
 COUNTED = {DrawOp.LOOKUP, DrawOp.SEARCH, DrawOp.SORT}

@@ -1,4 +1,4 @@
-"""Recording: ``draw`` of a transform runs once, on symbols, and leaves instructions for the machine of draws."""
+"""Recording: a transform's ``draw`` runs once with symbols and yields instructions for the draw machine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from variegate.program.rng import GAMMA_SLOTS
 from variegate.program.sampling import CHOICE, Sampling, check_place
 
 NONE = -1
-# Registers of constants are numbered downwards from here while a draw is recorded: how many there will be is not known.
+# While recording, registers of constants are numbered downward from here, because their count is not known yet.
 _FIRST_CONSTANT = -2
 
-# (to, a, b, c, k) of a DrawOp.
+# (op, to, a, b, c, k), see ``DrawOp``.
 Instruction = tuple[DrawOp, int, int, int, int, float]
 
 
 @dataclass
 class Emission:
-    """An instruction of a program, or the numbers of a rectangle or a message, as registers; NONE for none."""
+    """Registers of a program's instruction, a rectangle, or an error's numbers; NONE for no register."""
 
     opcode: int = NONE
     flags: int = NONE
@@ -45,12 +45,12 @@ class Emission:
 
 
 class NeedsPythonCopies(Exception):
-    """Copies of images are to be made in Python: which images have them, or what follows, is known only by then."""
+    """Images cannot be copied before drawing, because only some are copied, or twice. Python forks them instead."""
 
 
 @dataclass(frozen=True)
 class PythonDraw:
-    """A transform that draws in Python for every batch, with ``is_at_number`` at a number that it is given."""
+    """A transform that draws in Python for every batch; if ``is_at_number``, at a number that is passed to it."""
 
     transform: Any
     is_at_number: bool = False
@@ -58,10 +58,10 @@ class PythonDraw:
 
 @dataclass
 class Callback:
-    """A call of Python for the rows in which ``where`` holds, before instruction ``at``.
+    """A Python call before instruction ``at``, for the rows for which ``where`` holds.
 
-    ``values``: registers that it gets; ``output``: the format of results by then; ``next_output``: the one after it for
-    which instructions from ``at`` on were recorded.
+    ``values``: registers that are passed to it. ``output``: the output format before the call. ``next_output``: the
+    format after the call, for which later instructions were recorded.
     """
 
     at: int
@@ -75,20 +75,20 @@ class Callback:
 
 @dataclass
 class Recorder:
-    """Instructions that have been recorded so far. ``next_outputs``: see ``record_of``."""
+    """Collects recorded instructions. ``next_outputs``: see ``record_of``."""
 
-    num_channels: int = 3  # of colors; other numbers than 3 are those of all images
+    num_channels: int = 3  # length of a color: 3 for gray and color images, else the number of channels
     epoch: int = 0
     uses_epoch: bool = False
     output: Output = field(default_factory=Output)
     next_outputs: Sequence[Output] = ()
-    # Whether rows may be copied before anything is drawn; how many there are of an image; and whether they are blended.
+    # Whether images may be copied before drawing, the number of rows per image, and whether these are blended.
     may_copy: bool = False
     copies: int = 1
     is_blended: bool = False
-    # The register of a number that is added to slots.
+    # Register of an offset that is added to slots.
     slots_after: int = NONE
-    # What has mixed images with others so far, of which some may be meant by what comes next.
+    # Name of a transform that may have mixed the current images with other samples.
     mixer: str | None = None
     code: list[Instruction] = field(default_factory=list)
     constants: dict[str, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Recorder:
     columns: list[Callable[[Sampling], npt.ArrayLike]] = field(default_factory=list)
     arrays: list[Float64Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    # What errors call instructions that are defined on 256 levels alone.
+    # Names in errors of instructions that are defined on 256 levels only.
     needs_levels: list[str] = field(default_factory=list)
     tables: dict[str, list[AnyArray]] = field(default_factory=dict)
     num_registers: int = 0
@@ -109,11 +109,11 @@ class Recorder:
     # -- numbers -------------------------------------------------------------------------------------------------
 
     def compute(self, op: DrawOp, *operands: Number) -> Value:
-        """Append an instruction on up to three numbers."""
+        """Append an instruction on up to three numbers. Returns its result."""
         return self.append(op, *map(self.register, operands))
 
     def append(self, op: DrawOp, a: int = NONE, b: int = NONE, c: int = NONE, k: float = 0.0, count: int = 1) -> Value:
-        """Append an instruction whose result takes ``count`` registers -> the first of them."""
+        """Append an instruction whose result has ``count`` registers. Returns the first."""
         to = self._next_register
         self._next_register += count
         self.num_registers = max(self.num_registers, self._next_register)
@@ -129,7 +129,7 @@ class Recorder:
         raise NotRecordable(f"got {type(number).__name__}; accepted: numbers")
 
     def array(self, values: npt.ArrayLike) -> int:
-        """The position of a constant array among those of the record."""
+        """Add a constant array. Returns the index of its first element."""
         flat = np.ascontiguousarray(values, np.float64).reshape(-1)
         begin = 0
         for known in self.arrays:
@@ -140,7 +140,7 @@ class Recorder:
         return begin
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Record by ``make`` once in a region and those within it -> its result."""
+        """Return ``make()``, called once per ``key`` in a region and its nested regions."""
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
@@ -149,7 +149,10 @@ class Recorder:
 
     @contextmanager
     def region(self, where: int) -> Iterator[None]:
-        """Instructions that are skipped where no image of a block needs them. Nothing after uses their results."""
+        """Record instructions that are skipped if ``where`` holds for no image of a block.
+
+        Later instructions must not use their results.
+        """
         skip = len(self.code)
         known, register = self._known, self._next_register
         self._known = dict(known)
@@ -161,7 +164,7 @@ class Recorder:
             self.code[skip] = (DrawOp.SKIP, NONE, where, NONE, NONE, float(len(self.code)))
 
     def run(self, transform: Any, where: int, slot: int) -> None:
-        """Record ``transform.draw``, or that it draws in Python."""
+        """Record ``transform.draw``, or a callback if it draws in Python."""
         is_recorded = transform._is_recorded and self._try(where, lambda image: transform.draw(image, slot))
         if not is_recorded:
             self.call_back(where, PythonDraw(transform), slot)
@@ -169,7 +172,7 @@ class Recorder:
             self.mixer = type(transform).__name__
 
     def run_at(self, transform: Any, where: int, value: Number, slot: int) -> None:
-        """Record ``transform.emit_at``, or that it emits in Python."""
+        """Record ``transform.emit_at``, or a callback if it emits in Python."""
         is_recorded = transform._is_magnitude_recorded and self._try(
             where, lambda image: transform.emit_at(image, value, slot)
         )
@@ -177,7 +180,7 @@ class Recorder:
             self.call_back(where, PythonDraw(transform, is_at_number=True), slot, value)
 
     def call_back(self, where: int, function: Callable[..., None] | PythonDraw, slot: int, *values: Number) -> None:
-        """Run ``function(sampling, rows, slot, *values)`` for every batch, with values float64[rows]."""
+        """Record a call of ``function(sampling, rows, slot, *values)`` for every batch, each value float64[rows]."""
         registers = tuple(map(self.register, values))
         output = self.output
         if len(self.callbacks) < len(self.next_outputs):
@@ -209,9 +212,9 @@ class Recorder:
 
 
 class DrawContext:
-    """The images that a transform draws for: their sizes and random numbers, and where it puts its instructions.
+    """Interface of a transform's ``draw``: sizes and random numbers of images, and methods to append instructions.
 
-    Numbers are symbols (``Value``). ``where``: the register of a condition under which images are meant; NONE for all.
+    Numbers are symbols (``Value``). ``where``: register of a condition that selects images; NONE for all.
     """
 
     def __init__(self, recorder: Recorder, where: int = NONE) -> None:
@@ -221,7 +224,7 @@ class DrawContext:
 
     @property
     def height(self) -> Number:
-        """Of the image after the operations so far, in pixels."""
+        """Height of the image after the operations so far, in pixels."""
         return self.recorder.append(DrawOp.HEIGHT)
 
     @property
@@ -230,7 +233,7 @@ class DrawContext:
 
     @property
     def num_channels(self) -> int:
-        """Numbers of a color: 3 for gray and color images, which may be in one batch, else those of all images."""
+        """Length of a color: 3 for gray and color images, which may share a batch, else the number of channels."""
         return self.recorder.num_channels
 
     @property
@@ -243,25 +246,25 @@ class DrawContext:
         return self.recorder.epoch
 
     def word(self, slot: int, word: int = 0) -> Number:
-        """A whole number of 32 bits."""
+        """Draw a 32-bit unsigned integer."""
         recorder = self.recorder
         slot, word, after = slot + word // 4, word % 4, recorder.slots_after
         first = recorder.once(("words", slot, after), lambda: recorder.append(DrawOp.WORDS, after, k=slot, count=4))
         return Value(recorder, first.register + word)
 
     def uniform(self, slot: int, word: int = 0) -> Number:
-        """A number in [0, 1)."""
+        """Draw a uniform number in [0, 1)."""
         drawn = self.word(slot, word)
         key = ("unit", slot, word, self.recorder.slots_after)
         return self.recorder.once(key, lambda: self.recorder.compute(DrawOp.UNIT, drawn))
 
     def normal(self, slot: int, number: int = 0) -> Number:
-        """A standard normal number, one of two of a slot, by Box and Muller."""
+        """Draw a standard normal number by Box-Muller. ``number``: 0 or 1, as a slot has two."""
         radius = sqrt(-2.0 * log(self.uniform(slot, 2 * number) + 2.0**-32))
         return radius * cos(2.0 * math.pi * self.uniform(slot, 2 * number + 1))
 
     def gamma(self, slot: int, alpha: float) -> Number:
-        """A Gamma(alpha, 1) number from ``rng.GAMMA_SLOTS`` slots, as ``rng.to_gamma`` draws it."""
+        """Draw a Gamma(alpha, 1) number from ``rng.GAMMA_SLOTS`` slots, as ``rng.to_gamma`` does."""
         d = (alpha if alpha >= 1.0 else alpha + 1.0) - 1.0 / 3.0
 
         def attempt(i: int) -> tuple[Number, tuple[Number, ...]]:
@@ -270,7 +273,7 @@ class DrawContext:
             v = root * root * root
             uniform = self.uniform(slot + i, 2) + 2.0**-33
             bound = 0.5 * normal * normal + d - d * v + d * log(select(v > 0.0, v, 1.0))
-            # The last try counts as accepted.
+            # The last attempt is always accepted.
             is_accepted = ((v > 0.0) & (log(uniform) < bound)) | (i == GAMMA_SLOTS - 1)
             return is_accepted, (d * abs(v),)
 
@@ -280,11 +283,11 @@ class DrawContext:
         return drawn
 
     def order(self, slot: int, count: int) -> list[Number]:
-        """A permutation of 0 to ``count`` - 1, from slot ``slot`` on, four keys in each."""
+        """Draw a permutation of 0 to ``count`` - 1. Uses a slot per four elements, starting at ``slot``."""
         return self.argsort([self.word(slot, i) for i in range(count)])
 
     def argsort(self, keys: Sequence[Number]) -> list[Number]:
-        """Positions of the keys in ascending order."""
+        """Return the indices that sort ``keys`` in ascending order."""
         if not keys:
             return []
         recorder = self.recorder
@@ -293,17 +296,17 @@ class DrawContext:
         return [Value(recorder, place + i) for i in range(len(keys))]
 
     def slot(self, number: int) -> Number:
-        """The number of a slot of random numbers, for an instruction that draws a number for each pixel."""
+        """Return the absolute number of a slot, for an instruction that draws random numbers per pixel."""
         return self.recorder.append(DrawOp.SLOT, self.recorder.slots_after, k=number)
 
     def column(self, values: Callable[[Sampling], npt.ArrayLike]) -> Number:
-        """A number per image that comes with the batch: ``values`` makes float64[rows] of its Sampling."""
+        """Return a number per image that Python computes for each batch: ``values(sampling)`` returns float64[rows]."""
         recorder = self.recorder
         recorder.columns.append(values)
         return recorder.append(DrawOp.COLUMN, k=len(recorder.columns) - 1)
 
     def lookup(self, values: npt.ArrayLike, index: Number) -> Number:
-        """``values[index]`` of a constant array, whose axes are joined."""
+        """Return ``values[index]``, for a constant array that is flattened."""
         flat = np.asarray(values, np.float64).reshape(-1)
         if not isinstance(index, Value):
             return float(flat[int(index)])
@@ -312,14 +315,14 @@ class DrawContext:
         return self.recorder.append(DrawOp.LOOKUP, index.register, b=len(flat), k=float(self.recorder.array(flat)))
 
     def search(self, edges: npt.ArrayLike, x: Number) -> Number:
-        """The number of ascending ``edges`` that are at most ``x``."""
+        """Return the number of ``edges``, in ascending order, that are at most ``x``."""
         flat = np.asarray(edges, np.float64).reshape(-1)
         if not isinstance(x, Value):
             return int(np.searchsorted(flat, x, side="right"))
         return self.recorder.append(DrawOp.SEARCH, x.register, b=len(flat), k=float(self.recorder.array(flat)))
 
     def choose(self, number: Number, options: Sequence[Number]) -> Number:
-        """``options[number]``."""
+        """Return ``options[number]``."""
         if not isinstance(number, Value):
             option = options[int(number)]
             return option if isinstance(option, Value) else float(option)
@@ -333,7 +336,7 @@ class DrawContext:
     # -- structure -----------------------------------------------------------------------------------------------
 
     def where(self, condition: Number) -> DrawContext | None:
-        """The images for which it holds; None if it is known to hold for none."""
+        """Select the images for which ``condition`` holds. Returns None if it is known to be false."""
         if not isinstance(condition, Value):
             return self if condition else None
         recorder = self.recorder
@@ -343,23 +346,23 @@ class DrawContext:
         return DrawContext(recorder, where)
 
     def by_chance(self, p: float, slot: int, word: int = 0) -> DrawContext | None:
-        """The images for which a number in [0, 1) is below ``p``."""
+        """Select each image with probability ``p``: if a uniform number is below ``p``."""
         return self.where(self.uniform(slot, word) < p if 0.0 < p < 1.0 else p >= 1.0)
 
     def run(self, transform: Any, slot: int) -> None:
-        """Draw another transform for these images."""
+        """Draw another transform for the selected images."""
         self.recorder.run(transform, self._where, slot)
 
     def call_back(self, function: Callable[..., None], slot: int, *values: Number) -> None:
-        """Run ``function(sampling, rows, slot, *values)`` for every batch: the rows meant here, float64[rows] each."""
+        """Run ``function(sampling, rows, slot, *values)`` per batch for the selected rows, each value float64[rows]."""
         self.recorder.call_back(self._where, function, slot, *values)
 
     def run_at(self, transform: Any, value: Number, slot: int) -> None:
-        """Emit a transform of one number at this number."""
+        """Emit a transform with one parameter at ``value``."""
         self.recorder.run_at(transform, self._where, value, slot)
 
     def run_one_of(self, number: Number, transforms: Sequence[tuple[Any, int]]) -> None:
-        """Draw that one of (transform, slot) that has the number."""
+        """Draw ``transforms[number]``, a pair (transform, slot)."""
         with self.alternatives() as alternative:
             for i, (transform, slot) in enumerate(transforms):
                 if chosen := self.where(number == i):
@@ -368,7 +371,10 @@ class DrawContext:
 
     @contextmanager
     def alternatives(self) -> Iterator[Callable[[], Any]]:
-        """``with`` its result: what is emitted for images that nothing else within is emitted for."""
+        """Yield a context manager for each of several mutually exclusive branches.
+
+        An image runs at most one branch, so the longest determines the number of instructions.
+        """
         recorder = self.recorder
         before = longest = recorder.max_emissions
         known = recorder.mixer
@@ -393,10 +399,9 @@ class DrawContext:
         attempt: Callable[[int], tuple[Number, tuple[Number, ...]]],
         otherwise: tuple[Number, ...],
     ) -> tuple[Number, tuple[Number, ...]]:
-        """The numbers of the first of ``count`` tries that succeeds.
+        """Return (whether an attempt succeeded, numbers of the first that did, else ``otherwise``).
 
-        ``attempt(i)``: whether try i does, and its numbers. -> whether one succeeded, and its numbers, else
-        ``otherwise``.
+        ``attempt(i)``, for i below ``count``, returns whether it succeeds, and its numbers.
         """
         recorder = self.recorder
         found = recorder.compute(DrawOp.MULTIPLY, 0.0, 0.0)
@@ -419,8 +424,11 @@ class DrawContext:
         recorder.code.append(instruction)
 
     def copy(self, count: int) -> Number | None:
-        """Make ``count`` copies of the image, which draw the same numbers -> the number of a row among them, 0 for the
-        image; None if they are to be made in Python, by ``Sampling.fork``."""
+        """Add ``count`` copies of each image, which draw the same random numbers.
+
+        Returns the index of a row among the rows of its image, 0 for the original; None if Python must make the copies
+        by ``Sampling.fork``.
+        """
         recorder = self.recorder
         if not recorder.may_copy:
             return None
@@ -431,19 +439,19 @@ class DrawContext:
 
     @contextmanager
     def slots_after(self, number: Number) -> Iterator[None]:
-        """Draw from slots that are ``number`` higher."""
+        """Add ``number`` to the slots of random numbers within the context."""
         recorder = self.recorder
         before, recorder.slots_after = recorder.slots_after, recorder.register(number)
         yield
         recorder.slots_after = before
 
     def blend(self, weight: Number) -> None:
-        """Blend the copies of each image by their weights."""
+        """Set the weight of each row in the blend of its image's copies."""
         self.recorder.append(DrawOp.BLEND, self.recorder.register(weight))
         self.recorder.is_blended = True
 
     def check(self, condition: Number, error: Callable[..., Exception], *numbers: Number) -> None:
-        """Raise ``error(*numbers)``, of the first image for which the condition does not hold."""
+        """Raise ``error(*numbers)`` at run time for the first image for which ``condition`` is false."""
         if not isinstance(condition, Value):
             if condition:
                 return
@@ -456,7 +464,7 @@ class DrawContext:
     # -- side tables -----------------------------------------------------------------------------------------------
 
     def rectangle(self, top: Number, left: Number, height: Number, width: Number) -> Number:
-        """The index of a new rectangle, in pixels, for Op.ERASE."""
+        """Add a rectangle, in pixels, for Op.ERASE. Returns its index."""
         recorder = self.recorder
         args = tuple(map(recorder.register, (top, left, height, width)))
         recorder.emissions.append(Emission(where=self._where, args=args))
@@ -464,7 +472,7 @@ class DrawContext:
         return recorder.append(DrawOp.RECTANGLE, k=len(recorder.emissions) - 1)
 
     def table(self, name: str, values: npt.ArrayLike) -> Number:
-        """The first index of ``values``, the same for all images, in the side table of this name (``Tables``)."""
+        """Add ``values``, shared by all images, to side table ``name`` of ``Tables``. Returns the first index."""
         recorder = self.recorder
         parts = recorder.tables.setdefault(name, [])
         array = np.asarray(values)
@@ -489,8 +497,8 @@ class DrawContext:
     ) -> None:
         """Append an instruction.
 
-        ``size``: height and width, where it changes them. ``title``: what errors call it. ``among``: opcodes that
-        ``op`` may be, where it is drawn.
+        ``size``: height and width after the instruction; None: unchanged. ``name``: the operation's name if it differs
+        from the instruction's. ``title``: its name in errors. ``among``: possible opcodes if ``op`` is drawn.
         """
         recorder = self.recorder
         shown_as = title or (SPECS[Op(op)].name if not isinstance(op, Value) else CHOICE)
@@ -534,7 +542,7 @@ class DrawContext:
         return self.recorder.output
 
     def set_output(self, output: Output, owner: Any, advice: str) -> None:
-        """Set the format in which images leave. Raises ValueError if these are not all images."""
+        """Set the output format. Raises ValueError if only some images are selected."""
         if self._where != NONE:
             raise self.not_for_all(owner, advice)
         self.recorder.output = output

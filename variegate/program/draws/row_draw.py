@@ -1,4 +1,4 @@
-"""Drawing for one image, in known numbers: for a ``draw`` that cannot be recorded."""
+"""Drawing for one image with known numbers, for a ``draw`` that cannot be recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from variegate.program.sampling import Rows, Sampling
 
 
 class KnownDraw(DrawContext):
-    """An image of known size. Methods do at once what those of ``DrawContext`` record."""
+    """Draw context of an image with known numbers. Its methods act immediately instead of being recorded."""
 
     def uniform(self, slot: int, word: int = 0) -> float:
         return self.word(slot, word) * 2.0**-32
@@ -54,7 +54,7 @@ class KnownDraw(DrawContext):
 
 
 class RowDraw(KnownDraw):
-    """One row of a batch."""
+    """Draw context of one row of a batch."""
 
     def __init__(self, sampling: Sampling, row: int) -> None:
         self._sampling, self._rows = sampling, np.array([row], np.intp)
@@ -137,7 +137,7 @@ class RowDraw(KnownDraw):
 
 
 def draw_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int) -> None:
-    """Draw what is not recorded: for all rows at once by ``sample``, or for one after another by ``draw``."""
+    """Draw a transform that is not recorded: by ``sample`` for all rows together, or by ``draw`` row by row."""
     if not transform._is_recorded:
         transform.sample(sampling, rows, slot)
         return
@@ -146,7 +146,7 @@ def draw_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int) ->
 
 
 def emit_in_python(transform: Any, sampling: Sampling, rows: Rows, slot: int, values: Float64Array) -> None:
-    """``draw_in_python`` of a transform of one number, at these numbers."""
+    """Emit a transform with one parameter that is not recorded, at ``values``, float64[rows]."""
     if not transform._is_magnitude_recorded:
         transform.emit_magnitude(sampling, rows, values, slot)
         return

@@ -1,4 +1,4 @@
-"""The text of a record, for people."""
+"""Text form of a record."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from variegate.program.program import Output
 
 
 def trace(transform: Any) -> str:
-    """Describe what a transform draws: its record, one instruction of the machine a line.
+    """Describe how a transform draws its random numbers: its record, one instruction of the draw machine per line.
 
     Args:
         transform: any transform.
 
-    Raises TypeError for anything else.
+    Returns:
+        The text. Registers are ``r0``, ``r1``, ...; an emitted instruction is its name with its arguments; ``python``
+        marks a part that runs in Python for every batch.
 
-    Registers are ``r0``, ``r1``, ...; an instruction of a program is its name with its arguments; ``python`` stands
-    where a part draws in Python, for every batch.
+    Raises:
+        TypeError: ``transform`` is not a transform.
 
     >>> from variegate import transforms as T
     >>> print(trace(T.RandomHorizontalFlip(0.25)))

@@ -1,7 +1,7 @@
-"""Numbers of draws: known ones, and symbols for numbers that differ from image to image.
+"""Numbers in ``draw`` methods: Python numbers, and symbols for numbers that differ between images.
 
-``draw`` methods compute with both alike, by operators and the functions of this module. On known numbers they
-compute at once, with the same elementary functions as the machine.
+Operators and the functions of this module accept both. Python numbers are computed immediately, with the same
+elementary functions as in the draw machine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _evaluate = entry("vg_evaluate", c_int64, c_double, result=c_double)
 
 
 class NotRecordable(Exception):
-    """A draw needs the number itself, such as for an ``if``: it runs once per image instead of being recorded."""
+    """A draw needs a concrete number, such as for an ``if``. It then runs once per image instead of being recorded."""
 
 
 class Computer(Protocol):
-    """Computes, or records, an instruction on up to three numbers."""
+    """Protocol of objects that compute or record an instruction on up to three numbers."""
 
     def compute(self, op: DrawOp, *operands: Number) -> Any: ...
 
@@ -46,10 +46,10 @@ def _refuse(self: Value) -> NoReturn:
 
 
 class Value:
-    """A number that each image has of its own, in a register of the machine."""
+    """Symbol of a number per image, in a register of the draw machine."""
 
     __slots__ = ("recorder", "register")
-    # NumPy's arrays and numbers leave operators to this class, and its functions refuse it.
+    # NumPy defers operators to this class and rejects it in ufuncs.
     __array_ufunc__ = None
 
     def __init__(self, recorder: Computer, register: Any) -> None:
@@ -81,13 +81,13 @@ class Value:
 
 
 class PixelValue(Value):
-    """A number that each pixel has of its own, or the magnitude of an operation, while its function is recorded."""
+    """Symbol of a number per pixel, or of an operation's magnitude, while a pixel function is recorded."""
 
     __slots__ = ()
     __rpow__ = _binary(DrawOp.POWER, True)
 
     def __pow__(self, exponent: Number) -> Any:
-        """Whole exponents are products, by squaring."""
+        """Return the power. Integer exponents are computed by repeated squaring."""
         if isinstance(exponent, Value) or exponent != int(exponent) or abs(exponent) > _LARGEST_PRODUCT:
             return self.recorder.compute(DrawOp.POWER, self, exponent)
         rest = abs(int(exponent))
@@ -148,7 +148,7 @@ def log(x: Number) -> Any:
 
 
 def sin(x: Number) -> Any:
-    """Sine of ``x`` in radians, up to 8192; of a pixel's values beyond, NaN."""
+    """Sine of ``x`` in radians. In pixel functions, NaN if abs(x) exceeds 8192."""
     return _elementary(DrawOp.SIN, x)
 
 
@@ -182,12 +182,12 @@ def maximum(*numbers: Number) -> Any:
 
 
 def clip(x: Number, low: Number, high: Number) -> Any:
-    """``x`` within ``low`` to ``high``."""
+    """Clip ``x`` to the range from ``low`` to ``high``."""
     return minimum(maximum(x, low), high)
 
 
 def select(condition: Number, x: Number, y: Number) -> Any:
-    """``x`` if the condition holds, else ``y``."""
+    """Return ``x`` if ``condition`` holds, else ``y``."""
     if isinstance(condition, Value):
         return condition.recorder.compute(DrawOp.SELECT, condition, x, y)
     return x if condition else y

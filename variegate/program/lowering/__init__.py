@@ -1,4 +1,4 @@
-"""Lowering: a sampled Program becomes fused passes."""
+"""Lowering: compilation of a sampled Program into fused passes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ GEOMETRY_MODES = ("composed", "exact", "nearest")
 
 
 def lower(program: Program, geometry: str = "composed", measured_once: bool = False) -> Program:
-    """Lower a sampled program, which stays as it is.
+    """Lower a sampled program into a new fused program.
 
-    ``geometry="composed"`` joins interpolating maps into one gather, ``"exact"`` does not. ``"nearest"`` is for masks,
-    whose maps take the nearest pixel: see ``native/lowering/masks.cpp``. ``measured_once``: see
-    ``native/lowering/passes.cpp``.
+    Args:
+        program: a sampled program. It is not modified.
+        geometry: "composed" composes consecutive interpolating maps, so that pixels are interpolated once; "exact"
+            interpolates after each map; "nearest" is for masks, see ``native/lowering/masks.cpp``.
+        measured_once: for GPUs, which measure statistics once per pass: start a new pass for statistics of a different
+            image, see ``native/lowering/passes.cpp``.
     """
     if geometry not in GEOMETRY_MODES:
         raise ValueError(f'geometry: got {geometry!r}; accepted: "composed", "exact" or "nearest"')

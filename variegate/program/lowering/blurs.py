@@ -1,10 +1,11 @@
-"""Numbers of convolutions, whose integer weights ``native/lowering/kernel_weights.cpp`` computes."""
+"""Constants of convolutions. ``native/lowering/kernel_weights.cpp`` computes their integer weights."""
 
 from __future__ import annotations
 
-# Fraction bits: of a full kernel's weights, and of the half of a separable one's; and of levels between its two passes.
-# A sum of two levels with LEVEL_BITS, and a weight, each fit into 16 bits; any number of products into 32.
+# Weights of a full kernel sum to 1 << WEIGHT_BITS, as do the weights of one half of a symmetric, separable kernel.
+# LEVEL_BITS are fraction bits of values between the two passes of a separable kernel. A weight, and a sum of two such
+# values, fit into 16 bits; sums of their products fit into 32.
 WEIGHT_BITS = 14
 LEVEL_BITS = 6
-# Of the amount of an unsharp mask.
+# Fraction bits of an unsharp mask's amount.
 AMOUNT_BITS = 8

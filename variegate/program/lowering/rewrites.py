@@ -1,4 +1,4 @@
-"""All rewrites of lowering in one native call (``native/lowering``), for batches and single images."""
+"""Calls of the native lowering (``native/lowering``) for batches and single images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from variegate.program.ops import KIND_OF, NEUTRAL_OF, SPECS, Op
 from variegate.program.passes import PASS_FIELDS
 from variegate.program.program import INSTRUCTION_ARRAYS, Program, ProgramArrays, Tables, empty_instructions
 
-# Room for tables and for weights of convolutions, to begin with.
+# Initial capacity for lookup tables and for convolution weights.
 _LUTS = 64
 _KERNEL_VALUES = 1024
 _RESULTS = {"longest": 0, "num_luts": 0, "num_kernel_values": 0, "unknown": -1}
@@ -27,23 +27,26 @@ _FIELD = {name: i for i, (name, _) in enumerate(LOWERING)}
 
 @dataclass
 class LoweringWork:
-    """Programs that are rewritten, and the memory of the rewrites."""
+    """Programs to lower in place, and output memory of the lowering."""
 
     program: ProgramArrays
-    luts: UInt8Array  # [T, C, 256]: room for a table for each instruction that becomes a LUT, and each pair
-    kernels: Int16Array  # room for weights of convolutions
+    luts: UInt8Array  # [T, C, 256]: tables of instructions that become LUTs, and of fused pairs
+    kernels: Int16Array  # weights of convolutions
     memory: Int64Array  # the native struct
-    arrays: tuple[Any, ...]  # that it points to
+    arrays: tuple[Any, ...]  # arrays that the struct points to, kept alive
 
     def lower(self) -> None:
-        """Run all rewrites. Results are in ``program`` and in the fields of the struct.
+        """Lower ``program`` in place. Further results are fields of the native struct.
 
         Raises ValueError for an opcode that is not declared in Python or that the library does not have.
         """
         self.complete(_lower(data_ptr(self.memory)))
 
     def complete(self, status: int) -> None:
-        """Lower again with more room, as long as there was not enough. ``status``: that of the first call."""
+        """Repeat the call with more memory while it did not suffice. ``status``: the first call's status.
+
+        Raises the errors of ``lower``.
+        """
         while not status and self._grow():
             status = _lower(data_ptr(self.memory))
         if status:
@@ -51,7 +54,7 @@ class LoweringWork:
             raise self.unknown_opcode()
 
     def _grow(self) -> bool:
-        """True if there was not enough room, and now is."""
+        """Grow output memory that did not suffice. Returns whether it grew."""
         luts, kernel_values = self.field("num_luts"), self.field("num_kernel_values")
         if luts > len(self.luts):
             self.luts = np.empty((luts, *self.luts.shape[1:]), np.uint8)
@@ -66,7 +69,7 @@ class LoweringWork:
         return True
 
     def tables(self, tables: Tables) -> Tables:
-        """``tables`` of the sampled program, with those that were made."""
+        """Return the sampled program's ``tables`` with the tables that lowering created."""
         luts, kernels = self.luts[: self.field("num_luts")], self.kernels[: self.field("num_kernel_values")]
         return tables.replace(luts=luts, kernels=kernels)
 
@@ -95,9 +98,9 @@ def new_work(
     nearest: bool = False,
     depth: Depth = Depth.UINT8,
 ) -> LoweringWork:
-    """``program``: arrays of R programs of K slots, in C order and writable.
+    """Allocate the memory for lowering ``program``.
 
-    ``tables``: of the sampled program.
+    ``program``: arrays of R rows and K slots, C-contiguous and writable. ``tables``: the sampled program's side tables.
     """
     rows, slots = program.opcode.shape
     made: dict[str, Any] = {
@@ -118,7 +121,7 @@ def new_work(
 
 
 def empty_program(rows: int, slots: int) -> ProgramArrays:
-    """Arrays of ``rows`` programs without instructions."""
+    """Allocate arrays for ``rows`` rows of ``slots`` instructions, without instructions."""
     return ProgramArrays(
         **empty_instructions(rows, slots),
         length=np.zeros(rows, np.int32),
@@ -139,7 +142,7 @@ def _lowered_arrays(rows: int, slots: int) -> dict[str, AnyArray]:
 
 
 def rewrite_program(program: Program, composed: bool, measured_once: bool, nearest: bool) -> Program:
-    """Run all rewrites on a sampled program, which stays as it is."""
+    """Lower a copy of a sampled program."""
     changed = {name: np.array(getattr(program, name), order="C") for name in (*INSTRUCTION_ARRAYS, "length")}
     read = {name: as_c_contiguous(getattr(program, name)) for name in ("in_shape", "ids", "key")}
     rows, slots = program.opcode.shape
@@ -160,5 +163,5 @@ def rewrite_program(program: Program, composed: bool, measured_once: bool, neare
 
 
 def _first_slots(array: AnyArray, slots: int) -> AnyArray:
-    """[R, slots, ...]"""
+    """Return the first ``slots`` slots of an array, [R, slots, ...]."""
     return array if array.shape[1] == slots else np.ascontiguousarray(array[:, :slots])
