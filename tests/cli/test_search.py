@@ -166,7 +166,7 @@ def test_images_that_cannot_be_read_are_counted(
     for number in range(4):
         (stripes / "all" / f"{2 * number}.png").write_bytes(b"no image")
     assert search(stripes, tmp_path / "search", "--epochs", 1) == 0
-    assert "note: skipped 4 unreadable images of 60" in capsys.readouterr().err
+    assert "note: skipped 4 of 60 images, which cannot be read" in capsys.readouterr().err
 
 
 def test_a_lost_population_leaves_one_line(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

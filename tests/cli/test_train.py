@@ -117,7 +117,7 @@ def test_other_classes_and_a_missing_one(stripes: Path, tmp_path: Path, capsys: 
 def test_images_that_cannot_be_read_are_told(stripes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stripes / "all" / "broken.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "out", "--epochs", 1) == 0
-    assert f"note: an image could not be read and was skipped: {stripes}/all/broken.jpg: " in capsys.readouterr().err
+    assert f"note: skipped 1 unreadable image: {stripes}/all/broken.jpg: " in capsys.readouterr().err
     for number in range(9):
         (stripes / "all" / f"broken{number}.jpg").write_bytes(b"\xff\xd8")
     assert train(stripes, tmp_path / "other", "--epochs", 1) == 1

@@ -126,11 +126,11 @@ from tests.workers.toys import Toy
 def main(toy):
     from variegate.workers.processes import ProcessPool
     from variegate.workers.run import run_tasks
-    from variegate.workers.scheduler import Rules, Scheduler
+    from variegate.workers.scheduler import Scheduler, SchedulerSettings
 
     names = ("cpu:0", "cpu:1")
     feed = ((start, start + 4, None) for start in range(0, 40, 4))
-    for done in run_tasks(ProcessPool(toy, names, 1), Scheduler(names, Rules()), feed):
+    for done in run_tasks(ProcessPool(toy, names, 1), Scheduler(names, SchedulerSettings()), feed):
         print(*(made.item for made in done.outputs), flush=True)
 """
 GUARDED = PROGRAM + "\nif __name__ == '__main__':\n    main({toy})\n"

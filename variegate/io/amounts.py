@@ -7,10 +7,10 @@ _BINARY_UNITS = ("bytes", "KiB", "MiB")
 
 
 def pluralize(number: int, noun: str) -> str:
-    """``"1 image"``, ``"2,000 images"``, ``"2 classes"``, ``"0 copies"``."""
+    """``"1 image"``, ``"2,000 images"``, ``"2 classes"``, ``"0 copies"``, ``"3 epochs"``."""
     if number == 1:
         return f"1 {noun}"
-    if noun.endswith(("s", "x", "ch")):
+    if noun.endswith(("s", "x", "ch")) and noun != "epoch":
         plural = f"{noun}es"
     elif noun.endswith("y") and noun[-2] not in "aeiou":
         plural = f"{noun[:-1]}ies"

@@ -23,7 +23,7 @@ class ItemParts:
 
     num_parts = ITEMS
 
-    def part_of(self, index: int, copy: int) -> int:
+    def part_number(self, index: int, copy: int) -> int:
         return index
 
     def outputs_of(self, part: int) -> list[tuple[int, int]]:

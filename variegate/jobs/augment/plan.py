@@ -116,7 +116,7 @@ class Plan:
     def num_parts(self) -> int:
         return -(-self.num_items // self.items_per_part)
 
-    def project(self, index: int, copy: int) -> int:
+    def part_number(self, index: int, copy: int) -> int:
         return self.item_of(index, copy) // self.items_per_part
 
     def items_of(self, part: int) -> range:

@@ -40,7 +40,7 @@ class PartPlan(Protocol):
     @property
     def num_parts(self) -> int: ...
 
-    def project(self, index: int, copy: int) -> int: ...
+    def part_number(self, index: int, copy: int) -> int: ...
 
     def outputs_of(self, part: int) -> list[tuple[int, int]]:
         """(index, copy) of each row."""
@@ -149,7 +149,7 @@ class Parts:
         index, copy = row["index"], row["copy"]
         if index is None or copy is None or index < 0 or copy < 0:
             return -1
-        part = self._plan.project(index, copy)
+        part = self._plan.part_number(index, copy)
         return part if part < self._plan.num_parts else -1
 
     def _is_of(self, part: int, rows: Sequence[Row]) -> bool:

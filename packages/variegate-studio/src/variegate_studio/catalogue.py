@@ -56,6 +56,7 @@ _WIDEST = 25  # times the usual value: wider bounds only guard against nonsense
 _STARTS: dict[str, dict[str, Any]] = {
     "Brightness": {"factor": (1.4, 0.0, 3.0)},
     "CenterCrop": {"size": (128, 16, 512)},
+    "Fit": {"size": (128, 16, 512)},
     "ColorJitter": {
         "brightness": (0.4, 0.0, 2.0),
         "contrast": (0.4, 0.0, 2.0),
