@@ -1,5 +1,5 @@
-// Instructions of DrawOp that compute a number from one, two or three others, a, b and c: for draws in float64, for
-// pixels in float32. Conditions are 0 or 1.
+// Formulas of DrawOp instructions with one, two or three operands a, b and c: in float64 for draws, in float32 for
+// pixels. Conditions are 0 or 1. Counterparts: executors/cuda/pixel_functions.py, tests/oracle/pixel_functions.py.
 #pragma once
 #include "mathematics.h"
 

@@ -1,4 +1,5 @@
-// Bicubic pixels, of four by four taps. Weights have 14 bits; a line's sum is rounded to 6 fraction bits.
+// Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits; a line's sum is rounded to 6 fraction bits. GPU
+// counterparts: `_cubic_row` and `_weight` in executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
@@ -9,13 +10,13 @@ namespace {
 
 constexpr i32 ONE = 1 << BICUBIC_BITS, FRACTION = ONE - 1;
 
-// Fraction bits that a line's sum loses, and that a pixel's does.
+// Fraction bits to remove from a line's sum, and from a pixel's sum.
 constexpr int LINE_SHIFT = 8, TOTAL_SHIFT = 2 * BICUBIC_BITS - LINE_SHIFT;
 
-// A product of numbers with 14 fraction bits.
+// The rounded product of numbers with 14 fraction bits.
 VG_INLINE i32 scale_product(i32 a, i32 b) { return (a * b + (1 << 13)) >> 14; }
 
-// Weights of the outer taps; the inner ones have what is left of 1 - t and of t.
+// Weights of the outer taps. The inner taps' weights are 1 - t and t minus the outer weights of their sides.
 struct CubicWeights {
   i32 first, second, third, fourth;
 
@@ -28,12 +29,12 @@ struct CubicWeights {
   }
 };
 
-// Where first taps may lie, so that all are in the window.
+// Bounds of the first taps such that all taps are in the window.
 struct Frame {
   i32 left, top, right, bottom;
 };
 
-// Positions of one axis to first taps, to which of them lie elsewhere, and to pairs of weights.
+// Converts positions of one axis to first taps, flags of taps outside the frame, and pairs of weights.
 void split_axis(const i32 *__restrict positions, i32 low, i32 high, i64 count, i32 *__restrict taps,
                 i32 *__restrict first_two, i32 *__restrict last_two, u8 *__restrict is_at_border) {
   for (i64 i = 0; i < floor_to_block(count); i++) {
@@ -55,13 +56,14 @@ void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 
   }
 }
 
-// `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0. `weights`: four arrays, `stride` apart.
+// Computes `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0. `weights`: four arrays, `stride`
+// apart.
 #if VG_SSSE3  // pshufb, pmaddwd
-// Pixels i + k, i + k + 4 and so on, of four channels each, as sums with 20 fraction bits. One load of 16 bytes reads
-// the taps of a pixel on one line.
+// Pixels i + k, i + k + 4, ..., of four channels each, as sums with 20 fraction bits. One load of 16 bytes reads a
+// pixel's four taps of a line.
 template <int k>
 VG_INLINE Register weigh_taps(const u8 *image, i64 row_bytes, const i32 *offset, const Register (&weights)[4]) {
-  // Channels of the first two taps side by side, as int16; and of the last two, 6 bytes further.
+  // Channels of the first two taps as adjacent int16; and of the last two taps, 6 bytes later.
   static constexpr ByteTable FIRST_TWO =
       byte_table([](int i) { return i % 2 == 1 || i % 16 >= 12 ? 128 : i % 16 / 4 + i % 4 / 2 * 3; });
   static constexpr ByteTable LAST_TWO =
@@ -72,7 +74,7 @@ VG_INLINE Register weigh_taps(const u8 *image, i64 row_bytes, const i32 *offset,
     const Register sum = add32(dot16(pick(taps, FIRST_TWO), x01), dot16(pick(taps, LAST_TWO), x23));
     return add32(sum, all32(1 << 7));
   };
-  // Pairs of int16: sums of two lines without 8 fraction bits.
+  // Sums of two lines as pairs of int16, with LINE_SHIFT fraction bits removed.
   auto weigh_two_lines = [&](const u8 *line) {
     const Register above = weigh_line(line), below = weigh_line(line + row_bytes);
     return upper_halves(VG_MM(slli_epi32)(above, 8), VG_MM(slli_epi32)(below, 8));
@@ -125,7 +127,7 @@ void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s)
   const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
   const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
   const Frame frame = {window[1], window[0], window[3] - 4, window[2] - 4};
-  // From where one load reads a line.
+  // The greatest offset at which the loads of a pixel stay in the image.
   const i64 last = size - 3 * row_bytes - 16;
   const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
   if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);

@@ -1,4 +1,5 @@
-// Bilinear pixels, of two by two taps. A tap is an int16 with 7 fraction bits; weights have 15.
+// Bilinear samples of 2 x 2 taps. A tap is an int16 with 7 fraction bits; weights have 15. GPU counterpart: `_blended`
+// in executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr i32 FRACTION = (1 << BILINEAR_BITS) - 1;
 
-// The value between four, by two weights.
+// Interpolates four values by two weights.
 template <class Element>
 VG_INLINE Element mix_taps(const Element *upper, const Element *lower, i64 left, i64 right, i32 dx, i32 dy) {
   using Sum = SumOf<Element>;
@@ -18,15 +19,15 @@ VG_INLINE Element mix_taps(const Element *upper, const Element *lower, i64 left,
   return from_tap<Element>(mix<BILINEAR_BITS, Sum>(above, below, (Sum)dy));
 }
 
-// Where positions may lie: the centers of the outermost pixels.
+// Bounds of positions: the centers of the outermost pixels.
 struct Frame {
   i32 left, top, right, bottom;
 };
 
 i32 to_position(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
 
-// Positions to byte offsets of the first of each two by two taps, and weights of the others; returns the greatest
-// offset. Clamping a position has the effect that clamping its taps has.
+// Converts positions to byte offsets of the first of 2 x 2 taps and weights of the others; returns the greatest offset.
+// Clamping a position is equivalent to clamping its taps.
 i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
                     i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
   i32 most = 0;
@@ -40,7 +41,7 @@ i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, 
   return most;
 }
 
-// Marks offsets from which a load would leave the image, and moves them to the last from which none does.
+// Marks offsets at which a load would leave the image, and clamps them to the last offset at which none does.
 void keep_inside(i32 last, i64 count, i32 *__restrict offset, u8 *__restrict is_at_border) {
   for (i64 i = 0; i < count; i++) {
     is_at_border[i] = offset[i] > last;
@@ -48,18 +49,18 @@ void keep_inside(i32 last, i64 count, i32 *__restrict offset, u8 *__restrict is_
   }
 }
 
-// The level between two, in 16 bits (pmulhrsw).
+// Interpolates two values in 16 bits (pmulhrsw).
 VG_INLINE Register mix(Register a, Register b, Register weight) {
   return add16(a, multiply_rounded16(sub16(b, a), weight));
 }
 
-// `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0.
+// Computes `count` RGB pixels, rounded up to a multiple of 16, as words R, G, B, 0.
 #if VG_SSSE3  // pshufb, pmulhrsw
-// Pixels i + k and i + k + 1 of each four, of four channels each. One load of 8 bytes reads the taps of a pixel on one
+// Pixels i + k and i + k + 1 of each four, of four channels each. One load of 8 bytes reads a pixel's two taps of a
 // line.
 template <int k>
 VG_INLINE Register mix_two_of_four(const u8 *image, i64 row_bytes, const i32 *offset, Register dx, Register dy) {
-  // To upper halves of int16: the first tap's channels, and the second's, 3 bytes further.
+  // Moves bytes to the upper halves of int16: the first tap's channels, and the second tap's, 3 bytes later.
   static constexpr ByteTable FIRST =
       byte_table([](int i) { return i % 2 == 0 || i % 8 == 7 ? 128 : i % 16 / 8 * 8 + i % 8 / 2; });
   static constexpr ByteTable SECOND =
@@ -94,9 +95,9 @@ void mix_words(const u8 *image, i64 row_bytes, const i32 *offset, const i16 *dx,
 }
 #endif
 
-// Pairs of neighboring bytes at eight offsets, and below them.
+// Loads pairs of adjacent bytes at eight offsets, and on the lines below.
 VG_INLINE void load_pairs(const u8 *image, i64 row_bytes, const i32 *offset, u16 *upper, u16 *lower) {
-#if defined(__x86_64__)  // pinsrw: processors load twice as fast as they store
+#if defined(__x86_64__)  // pinsrw, because processors load twice as fast as they store
   __m128i above = _mm_setzero_si128(), below = above;
 #define VG_INSERT(i)                                               \
   {                                                                \
@@ -123,7 +124,7 @@ VG_INLINE void load_pairs(const u8 *image, i64 row_bytes, const i32 *offset, u16
 #endif
 }
 
-// Gray pixels, rounded up to a register of bytes.
+// Computes gray pixels, rounded up to a register of bytes.
 void mix_pairs(const u16 *upper, const u16 *lower, const i16 *dx, const i16 *dy, i64 count, u8 *levels) {
   constexpr i64 HALF = REGISTER / 2;
   auto mix_half = [=](i64 i) {
@@ -143,7 +144,7 @@ template <class Element> void read_taps(const ImageOf<Element> &image, const i32
 void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s) {
   const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
   const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
-  // From where one load reads a line.
+  // The greatest offset at which the loads of a pixel stay in the image.
   const i64 last = size - row_bytes - (image.channels == 1 ? 2 : 8);
   if (last < 0 || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);
   const Planes planes = s.row.planes();

@@ -1,4 +1,5 @@
-// Rows joined into outputs, plane by plane: sums, or rectangles one over the other.
+// Blends rows into outputs, plane by plane: weighted sums, or rectangles and alpha masks over each other. GPU
+// counterpart: `blend_rows` in executors/cuda/kernels/store.py; definition: tests/oracle/executor.py.
 #include "blend.h"
 #include "lanes.h"
 #include "scratch.h"
@@ -8,16 +9,16 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// An output, or a plane of it: `step` values per pixel lie side by side.
+// An output, or a plane of it, with `step` adjacent values per pixel.
 struct Plane {
   i64 height, width, step;
-  i64 offset;  // where it begins in its canvases, in elements
+  i64 offset;  // its begin in the canvases, in elements
 
   i64 line() const { return width * step; }
   i64 size() const { return height * line(); }
 };
 
-// A box of a plane: lines, and elements of a line.
+// A box of a plane: a range of lines, and a range of elements in each.
 struct Box {
   Range lines, values;
 };
@@ -37,7 +38,7 @@ template <class Element> const Element *canvas_of(const BlendCall &call, i64 ent
   return (const Element *)call.canvases[call.row[entry]] + plane.offset;
 }
 
-// A rectangle as it is; lines that reach from side to side at once.
+// Copies a rectangle; full-width lines in one copy.
 template <class Element> void paste(const Element *canvas, const Box &box, const Plane &plane, Element *to) {
   if (box.values.is_empty() || box.lines.is_empty()) return;
   const i64 at = box.lines.first * plane.line() + box.values.first;
@@ -49,7 +50,8 @@ template <class Element> void paste(const Element *canvas, const Box &box, const
     copy_values(to + at + line * plane.line(), canvas + at + line * plane.line(), box.values.size());
 }
 
-// below + (above - below) * share / 255, rounded to the nearest.
+// below + (above - below) * share / 255, rounded to the nearest. GPU counterpart: `_alpha_blend` in
+// executors/cuda/kernels/store.py.
 template <class Element> VG_INLINE Element over(Element below, Element above, u8 share) {
   using Sum = SumOf<Element>;
   const Sum total = (Sum)below * (Sum)(255 - share) + (Sum)above * (Sum)share;
@@ -60,7 +62,7 @@ VG_INLINE u8 over(u8 below, u8 above, u8 share) {
   return (u8)((u16)(total + (total >> 8)) >> 8);
 }
 
-// A rectangle, within the image, in shares of `alpha` / 255, of one value per pixel.
+// Composites a rectangle within the image by `alpha` / 255, one value per pixel.
 template <class Element>
 void alpha_blend(const Element *canvas, const Box &box, const Plane &plane, const u8 *alpha, Element *output) {
   const i64 columns = box.values.size() / plane.step, step = plane.step;
@@ -87,7 +89,7 @@ template <class Element> void join_rectangles(const BlendCall &call, i64 output,
   }
 }
 
-// start + weight * value + ..., in this order, of `size` values.
+// Computes start + weight * value + ..., summed in this order, for `size` values.
 template <class Element> void sum_values(f32 start, const BlendTerm *terms, i64 count, i64 size, Element *to) {
   for (i64 i = 0; i < size; i++) {
     f32 sum = start * UNIT<Element>;
@@ -96,7 +98,7 @@ template <class Element> void sum_values(f32 start, const BlendTerm *terms, i64 
   }
 }
 
-// The same of 2 * LANES bytes from number i on.
+// The same for 2 * LANES bytes from index i on.
 VG_INLINE Halves add_terms(f32 start, const BlendTerm *term, i64 count, i64 i) {
   Floats low = all_floats(start), high = low;
   for (i64 t = 0; t < count; t++) {
@@ -108,7 +110,7 @@ VG_INLINE Halves add_terms(f32 start, const BlendTerm *term, i64 count, i64 i) {
   return pack(truncate_to_byte(low), truncate_to_byte(high));
 }
 
-// `terms` of them, or `count` if that is 0. The last vectors overlap those before them.
+// The same for `size` bytes, with `terms` terms, or `count` if `terms` is 0. The last vectors overlap the ones before.
 template <i64 terms> void sum_terms(f32 start, const BlendTerm *term, i64 count, i64 size, u8 *to) {
   constexpr i64 HALF = 2 * LANES;
   if (terms != 0) count = terms;
@@ -137,7 +139,7 @@ void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *t
   sum_values(call.start[output], terms, count, plane.size(), to);
 }
 
-// A line in parts, each of which lies in some of the boxes as a whole.
+// Blends a line in segments, each of which is completely inside or outside of each box.
 template <class Element>
 void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, Element *to) {
   const i64 line = y * plane.line();
@@ -168,7 +170,7 @@ void join(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *term
   for (i64 y = 0; y < plane.height; y++) sum_line(call, output, plane, y, terms, to);
 }
 
-// A plane of an output as floats.
+// Stores a plane of an output as floats.
 template <class Element> void store_plane(const Element *values, const Plane &plane, i64 number, const Target &target) {
   f32 *to = (f32 *)target.at + number * plane.size();
   if (plane.step == 1)
@@ -217,7 +219,7 @@ template <class Element> Status blend_outputs(const BlendCall &call) {
 
 }  // namespace
 
-// Joins the rows of each output.
+// Blends the rows of each output.
 VG_EXPORT i64 VG_ENTRY(vg_blend)(const BlendCall *call) {
   switch (call->batch->depth) {
     case Depth::UINT16: return blend_outputs<u16>(*call);

@@ -1,4 +1,4 @@
-// Blends: weighted sums of rows, or rectangles of them.
+// Blends of rows: weighted sums, rectangles and alpha masks.
 #pragma once
 #include "executor.h"
 
@@ -10,8 +10,8 @@ struct BlendTerm {
 };
 
 struct BlendScratch {
-  Buffer<BlendTerm> terms;  // of a sum
-  Buffer<u8> elements;  // an output, or a plane of it, that becomes floats
+  Buffer<BlendTerm> terms;  // terms of a sum
+  Buffer<u8> elements;  // an output or a plane of it, before conversion to float
 };
 
 }  // namespace vg::VG_LEVEL

@@ -1,22 +1,24 @@
-// Convolutions in integers: weights of 16 bits, sums of 32. Separable ones go along columns first, then along the row.
+// Convolutions in integers: weights of 16 bits, sums of 32. Separable kernels run along columns first, then along the
+// row. GPU counterparts: `_blur_separably` and `_convolve` in executors/cuda/kernels/neighborhood.py; definition:
+// `gaussian_blur` and `motion_blur` in tests/oracle/neighborhood.py.
 #include "filter_rows.h"
 #include "registers.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Sums of products are shifted so far between the passes, and after them.
+// Shifts of the sums between the passes, and after them.
 constexpr int COLUMN_SHIFT = KERNEL_WEIGHT_BITS + 1 - KERNEL_LEVEL_BITS;
 constexpr int ROW_SHIFT = KERNEL_WEIGHT_BITS + 1 + KERNEL_LEVEL_BITS;
 constexpr i32 WEIGHT_SUM = 1 << (KERNEL_WEIGHT_BITS + 1);  // the sum of a kernel's weights
-// Levels between the passes are this much too high: times the sum of all weights along the row, which is WEIGHT_SUM, it
+// Added to values between the passes: multiplied by the sum of all weights along the row, which is WEIGHT_SUM, it
 // rounds the second pass.
 constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
-// What rounds the first pass, with BIAS: a product, for the free lane beside an odd number of terms.
+// Added to sums of the first pass: rounding, and BIAS. As a product, for the unused lane of an odd number of terms.
 constexpr i32 ROUNDING = (1 << (COLUMN_SHIFT - 1)) + (BIAS << COLUMN_SHIFT), ROUNDING_FACTOR = 128;
 static_assert(ROUNDING % ROUNDING_FACTOR == 0, "an integer product");
 
-// Of amounts that exceed 16 bits.
+// The type for amounts that exceed 16 bits.
 template <class Element> struct LargerOf {
   using type = i64;
 };
@@ -25,7 +27,7 @@ template <> struct LargerOf<f32> {
 };
 template <class Element> using LargerSum = typename LargerOf<Element>::type;
 
-// Levels of two lines that share a weight, added up in 16 bits; `low8` and `high8` halves.
+// Sums, in 16 bits, of the values of two lines with equal weights; `low8` and `high8` halves.
 struct Words {
   Register low, high;
 };
@@ -40,7 +42,7 @@ VG_INLINE Words widen_line(const u8 *line) {
   return {low8(a, zero), high8(a, zero)};
 }
 
-// Sums of 32 bits of REGISTER columns.
+// Sums in 32 bits of REGISTER columns.
 struct Sums {
   Register at[4];
 
@@ -53,8 +55,8 @@ struct Sums {
   }
 };
 
-// The first pass, of `radius` (RADIUS where that is not negative) lines above and below `lines[0]`: `lines[i]` and
-// `lines[-i]` are offsets from `plane`. `pairs`: weights, that of the line itself first.
+// The first pass, over `radius` lines above and below `lines[0]`; RADIUS is `radius` if it is not negative. `lines[i]`
+// and `lines[-i]` are offsets from `plane`. `pairs`: weights, beginning with the center line's.
 template <i64 RADIUS>
 void blur_columns(const u8 *plane, const i64 *lines, i64 radius, const i32 *pairs, i64 width, i16 *out) {
   if (RADIUS >= 0) radius = RADIUS;
@@ -79,17 +81,17 @@ void blur_columns(const u8 *plane, const i64 *lines, i64 radius, const i32 *pair
   }
 }
 
-// The first pass of a kernel that has one line of weight 1.
+// The first pass of a kernel with one line of weight 1.
 void scale_line(const u8 *__restrict line, i64 width, i16 *__restrict out) {
   for (i64 x = 0; x < width; x++) out[x] = (i16)((line[x] << KERNEL_LEVEL_BITS) + BIAS);
 }
 
-// The second pass. Even and odd columns are summed up apart, of the same pairs of columns with other weights, so that
-// no pair needs to be put together.
+// The second pass. Even and odd columns are separate sums of the same pairs of columns with different weights, so that
+// no pairs need to be formed by shuffles.
 template <i64 RADIUS>
 void blur_along(const i16 *row, i64 radius, const i32 *even_pairs, const i32 *odd_pairs, i64 width, u8 *out) {
   constexpr i64 HALF = REGISTER / 2;
-  // 16 registers hold all weights of a radius of 2, beside the sums.
+  // 16 registers have room for all weights of a radius of 2, in addition to the sums.
   constexpr bool ARE_HELD = RADIUS >= 0 && (RADIUS <= 2 || VG_REGISTER_BITS == 512);
   if (RADIUS >= 0) radius = RADIUS;
   Register even_weights[ARE_HELD ? RADIUS + 1 : 1], odd_weights[ARE_HELD ? RADIUS + 1 : 1];
@@ -121,7 +123,7 @@ void round_row(const i16 *__restrict row, i64 width, u8 *__restrict out) {
   for (i64 x = 0; x < width; x++) out[x] = (u8)((u16)row[x] >> KERNEL_LEVEL_BITS);
 }
 
-// Where a row between the passes begins: behind what continues it.
+// The begin of a row between the passes, after its margin.
 VG_INLINE i64 row_start(i64 radius) { return round_up(radius + 2, REGISTER); }
 VG_INLINE i64 row_stride(i64 width, i64 radius) {
   return row_start(radius) + round_up(width + radius + 2 * REGISTER, REGISTER);
@@ -133,7 +135,7 @@ VG_NOINLINE void mirror_edges(i16 *row, i64 width, i64 radius) {
   for (i64 i = 1; i <= radius; i++) {
     row[-i] = row[is_wide ? i : reflect(-i, width)];
     last[i] = row[is_wide ? width - 1 - i : reflect(width - 1 + i, width)];
-    // For a few pixels, what compilers make vectors ready with takes longer than the pixels.
+    // Prevents vectorization: for a few pixels, the setup of vectors takes longer than the pixels.
     __asm__ volatile("" ::: "memory");
   }
 }
@@ -143,7 +145,7 @@ VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch
   const i32 *pairs = blur.column_pairs.at;
   switch (radius) {
     case 0:
-      // A weight of 1 does not fit into its 16 bits.
+      // A weight of 1 does not fit into 16 bits.
       if ((pairs[0] & 0xffff) == WEIGHT_SUM) return scale_line(plane + lines[0], width, out);
       return blur_columns<0>(plane, lines, radius, pairs, width, out);
     case 1: return blur_columns<1>(plane, lines, radius, pairs, width, out);
@@ -169,8 +171,8 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
   }
 }
 
-// Of an unsharp mask: the row and what the blur took from it, times an amount, where that is more than a threshold in
-// units of uint8.
+// Unsharp mask: adds to the row `amount` times its difference to the blurred row, where the difference exceeds a
+// threshold in units of uint8. GPU counterpart: `_unsharpened` in executors/cuda/kernels/neighborhood.py.
 template <class Element>
 void unsharpen_row(const Element *__restrict row, i64 width, i64 amount, i64 threshold, Element *__restrict blurred) {
   using Wide = LargerSum<Element>;
@@ -186,7 +188,7 @@ void unsharpen_row(const Element *__restrict row, i64 width, i64 amount, i64 thr
 
 constexpr f64 MOST_AMOUNT = (f64)((i64)1 << 40);
 
-// The same of amounts of 16 bits and thresholds of 8.
+// The same for amounts of 16 bits and thresholds of 8.
 void unsharpen_by_pairs(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
   const Register zero = all8(0), one = all8(1), least = all8((int)threshold), unit = all16(1);
   const Register weights = all32(pair_of((i32)amount, 1 << (AMOUNT_BITS - 1)));
@@ -211,7 +213,7 @@ void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blur
   else unsharpen_row<u8>(row, width, amount, threshold, blurred);
 }
 
-// One full kernel: pixels at `cells` (offsets from each pixel), an even number.
+// One full kernel, of an even number of cells. `cells`: offsets from each pixel.
 template <class Element>
 void weigh_cells(const Element *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, Element *out) {
   using Sum = SumOf<Element>;
@@ -271,7 +273,7 @@ void blur_planes(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, 
     }
   }
 }
-// One pass after the other for all channels: what was stored just now, in other parts, would have to be waited for.
+// Runs each pass for all channels before the next pass: loads that overlap recent stores differently would stall.
 void blur_planes(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
   const i64 width = image.width, stride = blur.stride;
   i16 *rows = blur.rows.at + row_start(blur.radius_x);
@@ -286,7 +288,7 @@ void blur_planes(const FilterImage &image, i64 y, BlurScratch &blur, Planes out)
 bool prepare_blur(i64 height, i64 width, i64 step, const f64 *a, const i16 *kernels, BlurScratch &blur) {
   const i64 radius_x = blur.radius_x = (i64)a[1] / 2, radius_y = blur.radius_y = (i64)a[2] / 2;
   blur.is_unsharp = a[6] != 0.0;
-  // More of either changes nothing.
+  // Larger amounts or thresholds change nothing.
   blur.amount = (i64)clamp(a[6], -MOST_AMOUNT, MOST_AMOUNT) - 1;
   blur.threshold = (i64)clamp(a[7], -1.0, 256.0);
   blur.stride = row_stride(width, radius_x);
@@ -296,7 +298,7 @@ bool prepare_blur(i64 height, i64 width, i64 step, const f64 *a, const i16 *kern
       !blur.rows.reserve(4 * blur.stride))
     return false;
   for (i64 i = 0; i < height + 2 * radius_y; i++) blur.lines[i] = step * reflect(i - radius_y, height);
-  // Tables have half the weight of the line itself, which counts twice.
+  // Tables have half of the center's weight.
   auto weight_y = [&](i64 i) { return i > radius_y ? ROUNDING_FACTOR : i == 0 ? 2 * along_y[0] : along_y[i]; };
   for (i64 i = 0; i <= radius_y; i += 2) blur.column_pairs[i / 2] = pair_of(weight_y(i), weight_y(i + 1));
   auto weight_x = [&](i64 i) {

@@ -1,24 +1,23 @@
-// Brushes that draw layers, u8[count, planes, lines, columns], into what is there. Positions and sizes are in nodes,
-// f32.
+// Brushes that draw over layers, u8[count, planes, lines, columns]. Positions and sizes are f32, in nodes.
 //
-// They add, multiply, divide and take roots alone, which all processors round alike. Long loops over a line's nodes are
-// vectorized by the compiler.
+// They only add, multiply, divide and take square roots, which all processors round equally. The compiler vectorizes
+// the long loops over a line's nodes.
 #include "lanes.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
 VG_INLINE f32 distance(i64 node, f32 position) { return (f32)(i32)node - position; }
-// Of 0..255 and a fraction.
+// Truncates a value of 0..255.
 VG_INLINE u8 truncated(f32 value) { return (u8)(i32)value; }
 
-// Adds an alpha from 0 to 1 to what is there.
+// Composites an alpha of 0..1 over a node's alpha.
 VG_INLINE void cover(u8 &node, f32 alpha) {
   const f32 before = (f32)node;
   node = truncated(before + (255.0f - before) * alpha + 0.5f);
 }
 
-// Alphas of what is left to be seen through.
+// Composites transparencies over the alphas of nodes.
 void cover_all(const f32 *__restrict clear, u8 *__restrict nodes, i64 count) {
   for (i64 i = 0; i < count; i++) nodes[i] = truncated(255.5f - 255.0f * clear[i]);
 }
@@ -36,7 +35,7 @@ VG_INLINE u8 *plane_of(const Layers &layers, i64 n, i64 plane) {
 struct Disc {
   f32 x, down, part, alpha;
 
-  // Darkens what is clear. Runs over the end by less than LANES: nothing is left of the disc there.
+  // Multiplies transparencies. Runs over the end by less than LANES, where the disc has an alpha of 0.
   void draw(f32 *clear, Range nodes) const {
     const Floats one = all_floats(1.0f), none = {}, position = all_floats(x), square = all_floats(down * down);
     Floats numbers;
@@ -49,8 +48,8 @@ struct Disc {
   }
 };
 
-// The part of a streak on a line. Its alpha falls from `at` to both sides and is 0 from `wide` nodes on: `fraction` of
-// the distance to there, of `limit` at most.
+// The part of a streak on a line. Its alpha falls from `at` to both sides and is 0 at a distance of `wide` nodes:
+// `fraction` times the distance to there, at most `limit`.
 struct Streak {
   f32 fraction, at, wide, limit;
 
@@ -62,7 +61,8 @@ struct Streak {
     for (i64 j = nodes.first; j < nodes.end; j++) draw_node(line[j], j);
   }
 
-  // Four nodes, with those that the streak covers among them: a loop over 2 or 3 would be mispredicted half the time.
+  // Draws four nodes, including all that the streak covers: a loop over 2 or 3 nodes would be mispredicted half the
+  // time.
   VG_MEMBER void draw_four(u8 *line, i64 first) const {
 #if defined(__SSE2__)
     const __m128i zero = _mm_setzero_si128(), bytes = _mm_cvtsi32_si128(load<i32>(line + first));
@@ -86,8 +86,8 @@ struct Streak {
 
 }  // namespace
 
-// Haze, `haze[n]` at the top and a fifth of it at the bottom, and soft discs [n, discs, 4]: x, y, radius, and alpha in
-// the middle.
+// Draws haze, of alpha `haze[n]` at the top and a fifth of it at the bottom, and soft discs [n, discs, 4]: x, y,
+// radius, alpha in the center.
 VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64 discs, const f32 *haze) {
   const Layers layers = *given;
   const i64 lines = layers.lines, columns = layers.columns, stride = columns + LANES;
@@ -111,8 +111,8 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_puffs)(const Layers *given, const f32 *puffs, i64
   return OK;
 }
 
-// Lines [n, number, 4] (x, y, half the height, alpha), as a box of `blur` nodes leaves them; `slopes[n]`: nodes along x
-// per node along y.
+// Draws lines [n, number, 4] (x, y, half the height, alpha), blurred by a box of `blur` nodes. `slopes[n]`: nodes along
+// x per node along y.
 VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks, i64 number, const f32 *slopes,
                                         f32 width, f32 blur) {
   const Layers layers = *given;
@@ -145,7 +145,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_streaks)(const Layers *given, const f32 *streaks,
 
 namespace {
 
-// Flattened by `flat`, as stones lie, and lighter at the upper left.
+// Draws a stone, flattened vertically by `flat`, lighter at the upper left.
 void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 radius, f32 flat, f32 level) {
   const f32 along = 1.0f / (radius * radius), shade = 0.3f * level / (radius + 0.5f), upright = along / (flat * flat);
   const Range nodes = nodes_near(x, radius + 0.5f, columns), rows = nodes_near(y, radius * flat + 0.5f, lines);
@@ -166,8 +166,8 @@ void draw_stone(u8 *alpha, u8 *gray, i64 lines, i64 columns, f32 y, f32 x, f32 r
 
 }  // namespace
 
-// Stones, counts[n, p] in the rectangle patches[n, p] (top, left, height, width), each by the next four of
-// units[n, stones, 4]: alpha and gray.
+// Draws counts[n, p] stones in the rectangle patches[n, p] (top, left, height, width), each by the next four numbers of
+// units[n, stones, 4], into planes of alpha and gray.
 VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i64 stones, const f32 *patches,
                                        const i64 *counts, i64 number, f32 scale) {
   const Layers layers = *given;
@@ -189,14 +189,15 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_stones)(const Layers *given, const f32 *units, i6
 
 namespace {
 
-// By how much more of a node is inside than of the one to its left: f32[lines, columns + 2], zeros between polygons.
+// Differences between the covered area of a node and of its left neighbor, f32[lines, columns + 2]; all zero between
+// polygons.
 struct Edges {
   f32 *more;
   i64 lines, columns;
 
   f32 *line(i64 i) const { return more + i * (columns + 2); }
 
-  // Adds a side; -> its first quarter of a line and the one behind the last.
+  // Adds a side. Returns its range of quarter lines.
   Range add_side(const f32 *a, const f32 *b) const {
     f32 sign = 0.25f;
     if (a[1] > b[1]) {
@@ -231,8 +232,8 @@ struct Edges {
 
 }  // namespace
 
-// Polygons corners[n, number, sides, 2] (x, y), the first counts[n], of alpha alphas[n, p]; none of their sides cross.
-// They are four times finer along y than nodes, and exact along x.
+// Draws the first counts[n] polygons of corners[n, number, sides, 2] (x, y) with alpha alphas[n, p]. Their sides must
+// not cross. Coverage is exact along x, and sampled at four times the nodes along y.
 VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners, i64 number, i64 sides,
                                          const i64 *counts, const f32 *alphas) {
   const Layers layers = *given;
@@ -256,7 +257,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_polygons)(const Layers *given, const f32 *corners
   return OK;
 }
 
-// Drops where field[n, lines, columns] is above limits[n]: alpha, which rises by `slope` per unit, and the color
+// Draws drops where field[n, lines, columns] exceeds limits[n]: alpha, which rises by `slope` per unit, and the color
 // (red, green, blue), lit from the upper left by `relief` per unit.
 VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, const f32 *limits, f32 slope,
                                       const f32 *color, f32 relief) {
@@ -291,7 +292,7 @@ VG_EXPORT i64 VG_ENTRY(vg_draw_drops)(const Layers *given, const i16 *field, con
 
 namespace {
 
-// What is clear of a line, by the glow of a sun (x, y, radius, normals of rays) `i` lines from the top.
+// Transparency of a line under the glow of a sun (x, y, radius, normals of rays), `i` lines from the top.
 struct Glow {
   const f32 *sun;
   i64 rays;
@@ -334,9 +335,8 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Range nodes, f32 x, f32 dow
 
 }  // namespace
 
-// Light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of rays, of which `rays` count), and of the
-// first counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), for each channel spread[c] times as
-// large.
+// Draws the light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of `rays` rays), and the first
+// counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), scaled by spread[c] for channel c.
 VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 sun_values, i64 rays, const f32 *rings,
                                       i64 number, const i64 *counts, const f32 *color, const f32 *spread) {
   const Layers layers = *given;

@@ -1,5 +1,6 @@
-// CLAHE as OpenCV has it: levels of luma are equalized by tables of tiles, bilinearly between the tiles' centers, and
-// all channels are moved as far as the luma is.
+// CLAHE as in OpenCV: luma is equalized by tables of tiles, interpolated bilinearly between the tiles' centers. All
+// channels change by the same amount as the luma. GPU counterpart: `equalize_tiles` in
+// executors/cuda/kernels/neighborhood.py; definition: `clahe` in tests/oracle/neighborhood.py.
 #include "filter_rows.h"
 #include "lanes.h"
 
@@ -7,21 +8,21 @@ namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i64 LEVELS = 256;
-// Histograms of a tile that are filled in turn: an increment waits for the last one of the same level.
+// Number of histograms per tile, used alternately, because an increment waits for the last one of the same counter.
 constexpr i64 COPIES = 2;
 
 struct TileSides {
   i64 height, width;
 };
 
-// Sides of a tile: of the image continued below and to the right by a part of a tile, where either side needs it.
+// Sides of a tile. The image is continued below and to the right if either side is not a multiple of the tiles.
 TileSides tile_sides(const FilterImage &image, i64 tiles_y, i64 tiles_x) {
   const i64 more = image.height % tiles_y == 0 && image.width % tiles_x == 0 ? 0 : 1;
   return {image.height / tiles_y + more, image.width / tiles_x + more};
 }
 
-// Where a row or column lies among centers of tiles: behind the first so many (-1 before all), by a fraction of the
-// way.
+// Position of a row or column among the centers of tiles: the index of the tile before it (-1 before all), and the
+// fraction of the distance to the next.
 struct Position {
   i64 tile;
   f32 fraction;
@@ -40,7 +41,7 @@ void luma_row(const FilterImage &image, i64 y, u8 *out) {
     return;
   }
   auto luma_at = [=](i64 x) { return luma_of(load_bytes(r + x), load_bytes(g + x), load_bytes(b + x)); };
-  // Runs over into the padding.
+  // Also writes to the padding.
   for (i64 x = 0; x < image.width; x += 2 * LANES) store_packed(out + x, pack(luma_at(x), luma_at(x + LANES)));
 }
 
@@ -57,7 +58,7 @@ void count_row(const u8 *levels, i64 width, i64 tile_width, i64 tiles, i32 *coun
   }
 }
 
-// OpenCV's: counts above the limit are cut off and given to all levels alike, then summed up.
+// OpenCV's table: counts above the limit are clipped, distributed over all values, and accumulated.
 void fill_table(i32 *__restrict counts, i32 limit, i64 total, u8 *__restrict table) {
   i32 clipped = 0;
   for (i64 i = 0; i < LEVELS; i++) {
@@ -71,12 +72,12 @@ void fill_table(i32 *__restrict counts, i32 limit, i64 total, u8 *__restrict tab
   i32 running = 0;
   for (i64 i = 0; i < LEVELS; i++) counts[i] = running += counts[i] + batch;
   const f32 scale = 255.0f / (f32)total;
-  // Added to a number below 2**22, it rounds half to even.
+  // Adding it to a number below 2**22 rounds half to even.
   constexpr f32 ROUNDING = 12582912.0f;
   for (i64 i = 0; i < LEVELS; i++) table[i] = (u8)min_of((i32)((f32)counts[i] * scale + ROUNDING) - (i32)ROUNDING, 255);
 }
 
-// One word for each level: what the four tiles around make of it.
+// Joins the tables of four tiles: one word per value, with a byte from each table.
 void join_tables(const u8 *above, const u8 *below, i64 left, i64 right, u32 *__restrict joined) {
   const u8 *a = above + left, *b = above + right, *c = below + left, *d = below + right;
   for (i64 i = 0; i < LEVELS; i++) joined[i] = a[i] | (u32)b[i] << 8 | (u32)c[i] << 16 | (u32)d[i] << 24;

@@ -1,4 +1,4 @@
-// Values of uint16 and float32: operations on each channel, statistics and hue.
+// Operations on uint16 and float32 values: per-channel operations, statistics and hue.
 #include "deep.h"
 #include "interleave.h"
 #include "mathematics.h"
@@ -9,22 +9,22 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// CONTRAST and AUTOCONTRAST: shift + scale * (value - center), of a channel.
+// CONTRAST and AUTOCONTRAST of a channel: shift + scale * (value - center).
 struct Line {
   f32 center, scale, shift;
 };
 
-// What 1 becomes: of integers nearly one more than white, so that what is nearly white becomes that.
+// The scale from 0..1. For integers it is almost white + 1, so that truncation maps values just below 1 to white.
 template <class Element> constexpr f32 GREATEST = IS_FLOAT<Element> ? 1 : WHITE<Element> + 0.999f;
 
-// Of the values that equalizing counts.
+// Number of bins of EQUALIZE's histogram.
 constexpr i64 BINS = 256;
 
-// As torchvision converts to uint8 and back: integers by their highest bits.
+// Converts to uint8 as torchvision does: integers by their highest bits.
 VG_INLINE u8 bin_of(u16 value) { return (u8)(value >> 8); }
 VG_INLINE u8 bin_of(f32 value) { return (u8)(i32)(truncate_value<f32>(value) * 255.999f); }
 
-// A float's highest bits; of integers, those of their binary form.
+// Keeps the highest bits of a value, for POSTERIZE. Floats are rounded down to a multiple of 2**-bits.
 template <class Element> VG_INLINE Element keep_bits(Element value, i64 bits) {
   if constexpr (IS_FLOAT<Element>) {
     const f32 levels = (f32)((i64)1 << bits), level = floor_of(value * levels);
@@ -34,10 +34,10 @@ template <class Element> VG_INLINE Element keep_bits(Element value, i64 bits) {
   }
 }
 
-// Rows of the image that the statistic at slot `k` sees, as operations from `begin` on leave them.
-template <class Element, class Use>
-void for_each_seen_row(const Row &row, i64 begin, i64 k, const ImageOf<Element> &image, const Rectangle &part,
-                       Scratch &s, Use use) {
+// Calls `use` with the rows of the input image of the statistic at slot `k`, after the operations from `begin` on.
+template <class Element, class Use> void for_each_seen_row(const Row &row, i64 begin, i64 k,
+                                                           const ImageOf<Element> &image, const Rectangle &part,
+                                                           Scratch &s, Use use) {
   const i64 pixels = part.right - part.left;
   if (pixels <= 0) return;
   const PlanesOf<Element> planes = s.row.planes<Element>();
@@ -48,15 +48,15 @@ void for_each_seen_row(const Row &row, i64 begin, i64 k, const ImageOf<Element> 
   }
 }
 
-// What a statistic sees beside the image: so many pixels of a color.
+// Pixels of a statistic's input that are outside the image: their color and number.
 template <class Element> struct Outside {
   i64 pixels;
   Element color[3];
 };
 
-template <class Element, class Each>
-void measure_contrast(const Row &row, i64 slot, i64 channels, i64 seen, const Outside<Element> &outside, Line *lines,
-                      Each for_each) {
+template <class Element, class Each> void measure_contrast(const Row &row, i64 slot, i64 channels, i64 seen,
+                                                           const Outside<Element> &outside, Line *lines,
+                                                           Each for_each) {
   auto gray = [=](Element r, Element g, Element b) { return channels == 1 ? (f32)r : gray_of<Element>(r, g, b); };
   f64 sum = (f64)outside.pixels * (f64)gray(outside.color[0], outside.color[1], outside.color[2]);
   for_each([&](PlanesOf<Element> planes, i64 pixels) {
@@ -124,8 +124,8 @@ void measure_statistics(const Row &row, const i32 *pass, const ImageOf<Element> 
   }
 }
 
-template <class Element> void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 count,
-                                             Element *values) {
+template <class Element>
+void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 count, Element *values) {
   constexpr f32 white = WHITE<Element>;
   const f64 *a = row.args[slot];
   const f32 first = (f32)a[0], second = (f32)a[1];
@@ -170,7 +170,7 @@ template <class Element> void change_channel(const Row &row, i64 slot, i64 c, co
   }
 }
 
-// Hue as torchvision turns it: to HSV and back in floats.
+// HUE as in torchvision: to HSV and back in floats.
 template <class Element> void turn_hue(PlanesOf<Element> planes, Range columns, f32 turn) {
   constexpr f32 white = WHITE<Element>;
   for (i64 x = columns.first; x < columns.end; x++) {
@@ -182,7 +182,7 @@ template <class Element> void turn_hue(PlanesOf<Element> planes, Range columns, 
     const f32 sextant =
         pick(high == r, from_b - from_g, pick(high == g, 2 + from_r - from_b, 4 + from_g - from_r)) / 6 + turn;
     const f32 hue = 6 * (sextant - floor_of(sextant));
-    // Each channel fades from high to low by its distance from the sextants in which it is high.
+    // A channel is `high` around its center sextant, and falls to `low` with the distance from it.
     constexpr f32 CENTER[] = {0, 2, 4};
     for (int c = 0; c < 3; c++) {
       const f32 apart = abs_of(hue - CENTER[c]), away = min_of(apart, 6 - apart);

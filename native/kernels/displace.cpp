@@ -12,7 +12,7 @@ namespace {
 constexpr int PART_BITS = STEP_BITS - WEIGHT_BITS;
 constexpr i32 WEIGHT = (1 << WEIGHT_BITS) - 1;
 
-// Displacements along a line of nodes, one for each column, with the fraction bits of a weight.
+// Interpolates displacements along a line of nodes for each column, with the fraction bits of a weight.
 void follow_nodes(const i16 *nodes, i64 step, i64 width, i32 *__restrict along_x, i32 *__restrict along_y) {
   i64 begin = 0;
   for (i64 j = 0; begin < width; j++) {
@@ -30,7 +30,7 @@ void follow_nodes(const i16 *nodes, i64 step, i64 width, i32 *__restrict along_x
   }
 }
 
-// The same of nodes four columns apart, as smooth noise mostly has them.
+// The same for nodes four columns apart, the usual spacing of smooth noise.
 void follow_every_fourth(const i16 *__restrict nodes, i64 width, i32 *__restrict along_x, i32 *__restrict along_y) {
   for (i64 j = 0; 4 * j < width; j++) {
     const i32 x = nodes[2 * j], y = nodes[2 * j + 1];
@@ -43,8 +43,8 @@ void follow_every_fourth(const i16 *__restrict nodes, i64 width, i32 *__restrict
   }
 }
 
-// Between two displacements, to a distance between positions. Only the lower half of
-// the 64 bits is used, so the shift may be unsigned: vectors have no signed one.
+// Interpolates two displacements to a distance between positions. Only the lower half of the 64 bits is used, so the
+// shift may be unsigned: there is no signed vector shift of 64 bits.
 VG_INLINE i32 distance_between(i32 a, i32 b, i64 weight, int shift) {
   const i64 half = (i64)1 << (shift - 1);
   const i64 total = (i64)a * (1 << WEIGHT_BITS) + (i64)(i32)((u32)b - (u32)a) * weight + half;
@@ -60,7 +60,7 @@ void weigh_lines(const i32 *__restrict upper, const i32 *__restrict lower, i64 w
   }
 }
 
-// Positions of a row that nothing else has moved.
+// Displaces the pixels of a row, if no map comes after the grid.
 void displace_row(const i64 *record, const i16 *grids, i64 y, i64 width, int bits, Scratch &s) {
   InterpolateScratch &maps = s.interpolate;
   const i64 at = y * record[Record::STEP_Y], upper = at >> STEP_BITS, step = record[Record::STEP_X];
@@ -79,7 +79,7 @@ void displace_row(const i64 *record, const i16 *grids, i64 y, i64 width, int bit
   weigh_lines(along(upper, 1), along(upper + 1, 1), weight, shift, (i32)(y << bits), 0, width, s.row.line.at);
 }
 
-// The nodes that a position lies between, and its weights. Positions beyond the grid have those of its border.
+// Finds the nodes around each position, and their weights. Positions outside the grid are clamped to its border.
 void find_nodes(const i64 *record, int bits, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                 i32 *__restrict offset, i32 *__restrict across, i32 *__restrict down) {
   const i32 far_x = (i32)((u64)(record[Record::SPAN_U] - 1) << bits);
@@ -96,7 +96,7 @@ void find_nodes(const i64 *record, int bits, i64 width, const i32 *__restrict co
   }
 }
 
-// Of two nodes with two numbers each, of 16 bits: the one along x is the lower.
+// Interpolates the lower 16 bits (displacement along x) of two nodes.
 VG_INLINE i32 between_lower(i32 a, i32 b, i32 t) {
   const i32 from = (i16)a, to = (i16)b;
   return (i32)((u32)from * (1 << WEIGHT_BITS) + (u32)(to - from) * (u32)t);
@@ -120,7 +120,7 @@ void move_positions(const i32 *__restrict nodes, const i32 *__restrict across, c
   }
 }
 
-// Displaces any positions. Three loops, so that compilers vectorize all but the one that fetches nodes.
+// Displaces arbitrary positions. Three loops, so that compilers vectorize all but the loop that loads nodes.
 void displace_positions(const i64 *record, const i16 *grids, i64 width, int bits, Scratch &s) {
   i32 *column = s.row.column.at, *line = s.row.line.at, *nodes = s.row.words.at, *offset = s.row.offset.at;
   i32 *across = s.interpolate.weights.at, *down = across + s.interpolate.stride;
@@ -137,7 +137,7 @@ void displace_positions(const i64 *record, const i16 *grids, i64 width, int bits
   move_positions(nodes, across, down, (int)record[Record::SHIFT], width, column, line);
 }
 
-// The centers of the pixels that positions lie in.
+// Rounds positions to the centers of the pixels that contain them.
 void drop_fractions(i64 width, int bits, i32 *__restrict column, i32 *__restrict line) {
   const u32 half = 1u << (bits - 1), kept = ~0u << bits;
   for (i64 x = 0; x < width; x++) {
@@ -150,7 +150,7 @@ void add_to(i32 *__restrict positions, i64 width, i32 summand) {
   for (i64 x = 0; x < width; x++) positions[x] = (i32)((u32)positions[x] + (u32)summand);
 }
 
-// Folds what a grid has moved out of its image.
+// Folds positions that a grid has moved out of its image.
 void fold_displaced(const i64 *record, int bits, i64 slack, i64 width, Scratch &s) {
   const i32 half = 1 << (bits - 1);
   const int mode = (int)record[Record::FOLD];
@@ -162,12 +162,12 @@ void fold_displaced(const i64 *record, int bits, i64 slack, i64 width, Scratch &
   }
 }
 
-// Pixels outside read this position; the fill color replaces them.
+// The position that pixels outside read; later the fill color replaces them.
 struct Safe {
   i32 u, v;
 };
 
-// From the image that a grid makes to its source, which may lie turned.
+// The transform from a grid's output to its source, which may be rotated.
 struct Orientation {
   u32 from_u, from_v;
   u32 sign_u, sign_v;  // 1, or -1
@@ -188,7 +188,7 @@ template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 
   const u32 from_u = turn.from_u, from_v = turn.from_v, sign_u = turn.sign_u, sign_v = turn.sign_v;
   for (i64 x = 0; x < width; x++) {
     const u32 u = (u32)column[x] + half, v = (u32)line[x] + half;
-    // Without a sign, what is negative is large.
+    // As unsigned, negative numbers are large.
     const i32 inside = always | -(i32)((u + beyond < end_u) & (v + beyond < end_v));
     const i32 leaves = ~inside & (stage[x] >> 31);
     const i32 now = stage[x] ^ (leaves & ~slot);
@@ -200,8 +200,8 @@ template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 
   }
 }
 
-// Marks positions that a grid has moved out of its image by more than `beyond`; then goes from the image to the source.
-// What has been folded may lie on the border, or for cubic weights beyond it.
+// Marks positions that a grid has moved out of its image by more than `beyond`; then converts positions to the source.
+// Folded positions may be on the border, or for bicubic weights outside it.
 void enter_grid(const i64 *record, i32 slot, i64 beyond, i64 width, int bits, Safe safe, Scratch &s) {
   const Orientation turn(record, bits);
   const u32 end_u = (u32)(((u64)record[Record::SPAN_U] << bits) + 2 * (u64)beyond);
@@ -221,8 +221,8 @@ VG_INLINE i32 quotient(i32 numerator, f32 divisor, f32 factor, f32 end) {
 // All bits if any of the numbers is negative, else none.
 VG_INLINE i32 sign_mask(i64 numbers) { return (i32)((u64)numbers >> 32) >> 31; }
 
-// Marks the positions that a real map leaves outside; if `moves`, transforms all. Has no branches, so that it
-// vectorizes.
+// Marks the positions outside the window of a map with real coefficients; if `moves`, also transforms all positions.
+// Has no branches, so that it vectorizes.
 template <bool is_affine, bool moves> void apply_map_row(const i64 *record, i32 slot, i64 width, int bits, Safe safe,
                                                          i32 *__restrict column, i32 *__restrict line,
                                                          i32 *__restrict stage) {
@@ -248,7 +248,7 @@ template <bool is_affine, bool moves> void apply_map_row(const i64 *record, i32 
       far_v = minus(times(span_v, depth), v);
     }
     i32 outside = sign_mask(u | minus(far_u, 1) | v | minus(far_v, 1));
-    // Behind the viewer, where no affine map leads, all signs are the other.
+    // Behind the viewer, which affine maps never reach, all signs are inverted.
     if (!is_affine) outside &= sign_mask(minus(0, u) | ~far_u | minus(0, v) | ~far_v);
     const i32 now = stage[x] ^ (outside & (stage[x] >> 31) & ~slot), stays = now >> 31;
     stage[x] = now;
@@ -310,7 +310,7 @@ void compute_displaced_positions(const Row &row, i64 count, i64 y, i64 width, Sc
     if (i < count - 1) displace_positions(record, grids, width, bits, s);
     if (interpolation == Interpolation::NEAREST) drop_fractions(width, bits, column, line);
     if (folds(i)) fold_displaced(record, bits, slack, width, s);
-    // Beyond the border of the source, bilinear positions blend it with the fill: see `read_seam`.
+    // Up to half a pixel outside, bilinear samples are blended with the fill: see `read_seam`.
     const i64 beyond = i == 0 && interpolation == Interpolation::BILINEAR ? 1 << (bits - 1) : 0;
     enter_grid(record, s.tables.map_slots[i], beyond, width, bits, safe, s);
   }

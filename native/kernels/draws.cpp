@@ -1,7 +1,8 @@
-// The machine of draws: runs the record of a transform's chances (variegate/program/draws) for a batch or one image.
+// Interpreter of draws: runs the record of a transform's random draws (variegate/program/draws) for a batch or one
+// image.
 //
-// A record is a list of instructions on registers, one number per image and register. Images are taken in blocks, so
-// that an instruction costs a loop over a block, and what a block needs stays in the nearest cache.
+// A record is a list of instructions on registers, one number per image and register. Images are processed in blocks:
+// an instruction is a loop over a block, and a block's registers stay in the first-level cache.
 #include "arithmetic.h"
 #include "philox_lanes.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 static_assert(DRAW_LANES % (TOGETHER * WORDS) == 0);
 
-// The streams of random numbers of a block's images.
+// Random number streams of a block's images.
 struct Streams {
   u64 id_low[DRAW_LANES], id_high[DRAW_LANES], key_low[DRAW_LANES], key_high[DRAW_LANES];
 };
@@ -80,7 +81,8 @@ void draw_words(const Block &block, const DrawInstruction &in) {
   }
 }
 
-// A permutation of 0..count - 1 by `count` keys in registers from `a` on: positions of the keys in ascending order.
+// Writes the positions of `count` keys, in registers from `a` on, in ascending order of keys: a permutation of 0..count
+// - 1.
 void sort_keys(const Block &block, const DrawInstruction &in) {
   const f64 *keys = block.at(in.a);
   f64 *to = block.at(in.to);
@@ -107,14 +109,14 @@ void add_rectangles(const Block &block, const DrawInstruction &in) {
   }
 }
 
-// The numbers of a register; zeros for none.
+// The numbers of a register; zeros for a negative index.
 const f64 *values_of(const Block &block, i32 index) {
   static constexpr f64 ZEROS[DRAW_LANES] = {};
   return index < 0 ? ZEROS : block.at(index);
 }
 
 i64 emit(const Block &block, const DrawInstruction &in) {
-  // Copies, which the compiler need not load again after every byte that is written.
+  // Local copies, which the compiler need not reload after each stored byte.
   const DrawCall call = block.call;
   const DrawEmission &emission = call.emissions[(i64)in.k];
   const f64 *opcode = block.at(emission.opcode), *flags = block.at(emission.flags);
@@ -167,7 +169,7 @@ i64 check(const Block &block, const DrawInstruction &in) {
   return OK;
 }
 
-// Numbers of `edges`, ascending, that are at most x.
+// The number of `edges`, in ascending order, that are at most x.
 int count_edges(const f64 *edges, int count, f64 x) {
   int below = 0;
   while (below < count && edges[below] <= x) below++;
@@ -264,7 +266,7 @@ i64 draw(const DrawCall &call) {
   return OK;
 }
 
-// Makes the key of a view, as rng.view_keys does.
+// Derives the key of a view, as `view_keys` in program/rng.py does.
 void set_view_key(const u32 *key, const i32 *view, u32 *to) {
   memcpy(to, key, 2 * sizeof(u32));
   if (view[0] == 0 && view[1] == 0) return;
@@ -272,7 +274,7 @@ void set_view_key(const u32 *key, const i32 *view, u32 *to) {
   memcpy(to, words.at, 2 * sizeof(u32));
 }
 
-// Sets what rows are before anything is drawn: views of an image one after another.
+// Initializes rows before drawing: the views of an image are consecutive rows.
 void start_rows(const PlanCall &plan) {
   const Lowering &rows = *plan.lowering;
   const i64 views = plan.num_views;
@@ -314,11 +316,11 @@ void describe_results(PlanCall &plan) {
 
 }  // namespace
 
-// Run instructions begin..end of a record. Registers of a block follow `register_stride` after those of the one before:
-// 0 where no number is needed by a later call.
+// Runs instructions begin..end of a record. A block's registers begin `register_stride` after the block before; 0 if no
+// later call needs them.
 VG_EXPORT i64 VG_ENTRY(vg_draw)(const DrawCall *call) { return draw(*call); }
 
-// Draws a batch, and lowers it in place. Where lowering has not enough room, it is to be called again.
+// Draws a batch, and lowers it in place. If lowering has not enough memory, the caller enlarges it and calls again.
 VG_EXPORT i64 VG_ENTRY(vg_plan)(PlanCall *plan) {
   start_rows(*plan);
   plan->draws->num_rectangles[0] = 0;
@@ -331,7 +333,7 @@ VG_EXPORT i64 VG_ENTRY(vg_plan)(PlanCall *plan) {
   return VG_ENTRY(vg_lower)(plan->lowering);
 }
 
-// The elementary functions by their DrawOp, for draws outside of the machine.
+// Elementary functions by their DrawOp, for draws outside of the interpreter.
 VG_EXPORT f64 VG_ENTRY(vg_evaluate)(i64 op, f64 x) {
   switch (op) {
     case DrawOp::EXP: return exp_of(x);

@@ -1,14 +1,14 @@
-// Elements: the numbers that images consist of, uint8, uint16 or float32. Kernels are templates over them, but for what
-// is defined on 256 levels alone.
+// Element types of images: uint8, uint16 or float32. Kernels are templates over them, except operations that are
+// defined for 256 values only.
 //
-// A template is the definition in plain C++. If uint8 has vectors, they are an overload of the same name, which calls
-// the template for what they do not cover: f<u8>.
+// A template is the definition in plain C++. A vectorized version for uint8 is an overload of the same name, which
+// calls the template (f<u8>) for remaining pixels.
 #pragma once
 #include "../core.h"
 
 namespace vg::VG_LEVEL {
 
-// `Sum`: what products of elements and weights are added up in; of integers, in fixed point. `MAX`: white.
+// `Sum`: the type for sums of elements times weights, in fixed point for integers. `MAX`: white.
 template <class Element> struct ElementTraits;
 template <> struct ElementTraits<u8> {
   using Sum = i32;
@@ -31,15 +31,15 @@ template <class Element> constexpr f32 WHITE = (f32)ElementTraits<Element>::MAX;
 template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
 
 #define VG_EACH_ELEMENT(F) F(u8) F(u16) F(f32)
-// The same, and elements of masks, which are moved and never computed with.
+// The same, and elements of masks, which are copied and never computed with.
 #define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64) F(f32)
 // Compiles a template for an element.
 #define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;
 
-// What a sum with `bits` fraction bits starts from, to be rounded half up.
+// The initial value of a sum with `bits` fraction bits, so that it rounds half up.
 template <class Sum, int bits> constexpr Sum HALF_UNIT = IS_FLOAT<Sum> ? (Sum)0 : (Sum)((i64)1 << (bits - 1));
 
-// A sum without its fraction bits: integers are rounded down.
+// Removes the fraction bits of a sum; integers are rounded down.
 template <int bits, class Sum> VG_INLINE Sum drop_bits(Sum sum) {
   if constexpr (IS_FLOAT<Sum>) return sum * (1 / (Sum)((i64)1 << bits));
   else return sum >> bits;
@@ -49,12 +49,15 @@ template <class Element> VG_INLINE Element clip(SumOf<Element> sum) {
   return (Element)clamp<SumOf<Element>>(sum, 0, ElementTraits<Element>::MAX);
 }
 
-// A sum as an element: integers are clipped, floats may lie beyond black and white.
+// Converts a sum to an element: integers are clipped, floats may be outside black and white.
 template <class Element> VG_INLINE Element to_element(SumOf<Element> sum) {
   return IS_FLOAT<Element> ? (Element)sum : clip<Element>(sum);
 }
 
-// A color value: clipped, and of integers truncated, or rounded half up. NaN becomes black.
+// Clips a color value; integers are truncated (truncate_value) or rounded half up (round_value). NaN becomes black.
+//
+// GPU counterparts in executors/cuda/kernels/values.py: `to_level` truncates, `to_level(value + 0.5)` rounds half up,
+// and `_round_number` also handles NaN.
 template <class Element> VG_INLINE Element truncate_value(f32 value) {
   value = min_of(WHITE<Element>, value > 0 ? value : 0);
   if constexpr (IS_FLOAT<Element>) return value;
@@ -64,19 +67,20 @@ template <class Element> VG_INLINE Element round_value(f32 value) {
   return truncate_value<Element>(IS_FLOAT<Element> ? value : value + 0.5f);
 }
 
-// A color of 8 bits.
+// Scales a color of 8 bits to the element's range.
 template <class Element> VG_INLINE Element from_byte(u8 value) {
   if constexpr (IS_FLOAT<Element>) return (f32)value / 255;
   else return (Element)(value * (ElementTraits<Element>::MAX / 255));
 }
 
-// A uniform value of a random word: its upper bits.
+// A uniformly distributed value: the upper bits of a random word.
 template <class Element> VG_INLINE Element from_word(u32 word) {
   if constexpr (IS_FLOAT<Element>) return (f32)(i32)(word >> 8) * 0x1p-24f;
   else return (Element)(word >> (32 - 8 * sizeof(Element)));
 }
 
-// The value between two, by a weight with `bits` fraction bits.
+// Linear interpolation by a weight with `bits` fraction bits, rounded half up. GPU counterpart: `_mix` in
+// executors/cuda/kernels/fused.py.
 template <int bits, class Sum> VG_INLINE Sum mix(Sum a, Sum b, Sum weight) {
   return a + drop_bits<bits>((b - a) * weight + HALF_UNIT<Sum, bits>);
 }

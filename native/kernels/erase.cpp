@@ -1,4 +1,5 @@
-// ERASE: rectangles of a color or of noise, before Normalize or after it.
+// ERASE: fills rectangles with a color or noise, before Normalize or after it. GPU counterparts: `is_erased` and
+// `erase_normalized` in executors/cuda/kernels/values.py; definition: tests/oracle/position.py.
 #include "lanes.h"
 #include "noise.h"
 
@@ -15,7 +16,7 @@ Rectangles rectangles_of(const Row &row, i64 slot) {
   return {(const i32(*)[4])row.batch->rectangles + (i64)a[0], (i64)a[1]};
 }
 
-// The part of a line of `size` pixels from `first` on, `extent` pixels.
+// Clips `extent` pixels from `first` on to a line of `size` pixels.
 Range within(i64 first, i64 extent, i64 size) {
   const i64 begin = max_of<i64>(0, first);
   return {begin, max_of(begin, min_of(size, first + extent))};
@@ -23,7 +24,7 @@ Range within(i64 first, i64 extent, i64 size) {
 
 bool meets(const i32 *rectangle, i64 y) { return y >= rectangle[0] && y < (i64)rectangle[0] + rectangle[2]; }
 
-// The part of row `y` that a rectangle covers.
+// The columns of row `y` that a rectangle covers.
 Range columns_of(const i32 *rectangle, i64 y, i64 width) {
   if (!meets(rectangle, y)) return {0, 0};
   return within(rectangle[1], rectangle[3], width);
@@ -43,7 +44,7 @@ void fill_with_noise(const Row &row, i64 number, i64 pixel, Range columns, i64 c
   }
 }
 
-// Values of a float result: how far apart neighbors and channels are.
+// Layout of a float result: distances between pixels and between channels.
 struct Floats3 {
   f32 *at;
   i64 pixel_step, channel_step;
@@ -78,7 +79,7 @@ void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, PlanesO
   if (a[7] != 0.0) return;
   const Rectangles rectangles = rectangles_of(row, slot);
   for (i64 q = 0; q < rectangles.count; q++) {
-    // Of many rectangles few meet a row.
+    // With many rectangles, few of them intersect a row.
     if (!meets(rectangles.at[q], y)) continue;
     const Range columns = columns_of(rectangles.at[q], y, width);
     if (columns.is_empty()) continue;

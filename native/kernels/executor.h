@@ -1,4 +1,4 @@
-// Types that all kernels use: a row of a batch, the image and the result of a pass, and a thread's memory.
+// Types that all kernels use: a row of a batch, a pass's input image and target, and a thread's buffers.
 #pragma once
 #include "../coords.h"
 #include "element.h"
@@ -19,12 +19,12 @@ struct Target {
   int storage;  // a Storage; BYTES_* hold elements, FLOATS_* float32
   i64 height, width, channels;
   bool streams;  // stores bypass the caches
-  const f32 *scale, *bias;  // by channel, of floats
+  const f32 *scale, *bias;  // [channels], for FLOATS_*
 
   bool is_float() const { return storage >= Storage::FLOATS_CHW; }
 };
 
-// One row of pixels (or an image, row by row), with a plane per channel.
+// A row of pixels with one plane per channel. An image in planes is a sequence of such rows.
 template <class Element> struct PlanesOf {
   Element *at;
   i64 stride;  // elements from channel to channel
@@ -33,17 +33,18 @@ template <class Element> struct PlanesOf {
 };
 using Planes = PlanesOf<u8>;
 
-// One program: its slots, and the batch whose side tables they refer to.
+// One program: arrays by slot, and the batch whose tables the slots refer to. In the oracle, an instruction of it is
+// Instruction in tests/oracle/instruction.py.
 struct Row {
   const i16 *opcode;
   const f64 (*args)[NUM_ARGS];
-  const i16 *flags;
+  const i16 *flags;  // interpolation and border of a map
   const u8 (*fill)[3];
-  const i32 (*out_size)[2];
+  const i32 (*out_size)[2];  // height, width after the instruction
   const i32 (*window)[4];  // top, left, bottom, right
   i64 slots;
   u64 id;
-  u32 key_low, key_high;  // with the id: the key of the image's noise
+  u32 key_low, key_high;  // the stream key; with the id, it seeds the image's noise
   const Batch *batch;
 
   int kind(i64 slot) const { return KIND_OF[opcode[slot]]; }
@@ -70,10 +71,10 @@ VG_INLINE const i32 *pass_of(const Batch *batch, i64 r, i64 p) {
   return batch->passes + (r * batch->max_passes + p) * PASS_FIELDS;
 }
 
-// Buffers for the output row and its source positions. All hold the widest row and a block more.
+// Buffers for an output row and its source positions. All have room for the widest row and one block more.
 struct RowScratch {
   i64 stride = 0;  // elements of a plane's row: the widest side, padded
-  i64 element_bytes = 0;  // of the widest element that there is room for
+  i64 element_bytes = 0;  // size of the widest element that fits
   Buffer<u8> pixels;  // [3, stride] elements
   Buffer<u8> spare;  // [3, stride] elements
   Buffer<u8> interleaved;  // [4 * stride]
@@ -88,10 +89,10 @@ struct RowScratch {
   bool reserve(i64 side, i64 bytes_of_element);
 };
 
-// By slot: tables of statistics, and fill colors of maps.
+// Tables of statistics and fill colors of maps, by slot.
 struct TableScratch {
-  Buffer<u8> luts;  // [slots, 3, 256]: of statistics
-  Buffer<u8> fills;  // [slots, 3] elements: final colors of pixels that a slot's map leaves outside
+  Buffer<u8> luts;  // [slots, 3, 256]: tables of statistics
+  Buffer<u8> fills;  // [slots, 3] elements: final colors of pixels outside the image of a slot's map
   Buffer<i32> map_slots;  // the slots of a pass's maps, in order
 
   u8 *lut(i64 slot) { return luts.at + 768 * slot; }

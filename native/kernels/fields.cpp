@@ -4,7 +4,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Two numbers of each word, odd multiples of 2**-16 between -1 and 1: f32[8, blocks].
+// Draws two numbers per random word, odd multiples of 2**-16 between -1 and 1: f32[8, blocks].
 void draw_white(const FieldNoise &all, i64 n, i64 blocks, f32 *white) {
   NoiseChunk chunk;
   for (i64 first = 0; first < blocks; first += CHUNK) {
@@ -21,8 +21,8 @@ void draw_white(const FieldNoise &all, i64 n, i64 blocks, f32 *white) {
   }
 }
 
-// Index `i` into 0..n, mirrored beyond. torchvision mirrors about the outermost pixels, of which a node stands for
-// many: with each node repeated, the border's deviation is the same.
+// Mirrors index `i` into 0..n. torchvision mirrors about the outermost pixels. Here a node represents many pixels, so
+// border nodes are repeated, which gives the border the same deviation.
 VG_INLINE i64 mirror(i64 i, i64 n) {
   if (i >= 0 && i < n) return i;
   i %= 2 * n;
@@ -30,7 +30,7 @@ VG_INLINE i64 mirror(i64 i, i64 n) {
   return i >= n ? 2 * n - 1 - i : i;
 }
 
-// target = the sum of weights times sources, added one by one in their order.
+// target = the sum of weights times sources, added in order.
 template <class Source, class Weight>
 VG_INLINE void add_weighted(f32 *__restrict target, i64 count, i64 taps, Source source, Weight weight) {
   for (i64 j = 0; j < count; j++) target[j] = 0;
@@ -84,7 +84,7 @@ void blur_columns(const FieldNoise &all, f32 gain, i64 field, i16 *grid, FieldSc
         [&](i64 t) { return scratch.blurred.at + mirror(i + t - radius, all.lines) * columns; },
         [&](i64 t) { return all.taps_y[t] * gain; });
     i16 *nodes = grid + i * columns * all.num_fields + field;
-    // The compiler knows the distance of what it stores then.
+    // Calls with a constant stride, for the compiler.
     if (all.num_fields == 2) round_line(scratch.line.at, columns, 2, nodes);
     else round_line(scratch.line.at, columns, all.num_fields, nodes);
   }
@@ -127,11 +127,11 @@ VG_EXPORT void VG_ENTRY(vg_add_fields)(const f64 *parts, i64 num_parts, i64 coun
   }
 }
 
-// The greatest magnitude of nodes[rows, count].
+// The greatest magnitude in each row of nodes[rows, count].
 VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count, f64 *farthest) {
   for (i64 n = 0; n < rows; n++) {
     const f64 *values = nodes + n * count;
-    f64 most[8] = {};  // side by side: the next comparison does not wait for the one before
+    f64 most[8] = {};  // eight maxima, so that comparisons do not wait for each other
     i64 i = 0;
     for (; i + 8 <= count; i += 8)
       for (int k = 0; k < 8; k++) most[k] = max_of(most[k], fabs(values[i + k]));
@@ -142,7 +142,7 @@ VG_EXPORT void VG_ENTRY(vg_find_farthest)(const f64 *nodes, i64 rows, i64 count,
   }
 }
 
-// nodes[rows, count] times factors[rows], rounded half up and clipped.
+// Converts nodes[rows, count] times factors[rows] to i16, rounded half up and clipped.
 VG_EXPORT void VG_ENTRY(vg_round_nodes)(const f64 *nodes, i64 rows, i64 count, const f64 *factors, i16 *grids) {
   for (i64 n = 0; n < rows; n++) {
     const f64 *__restrict values = nodes + n * count;

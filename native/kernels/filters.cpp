@@ -1,4 +1,4 @@
-// Filters: which family an instruction belongs to, the image that it sees, and what is prepared for it.
+// Filters: dispatches an instruction to its family, allocates its input image and prepares it.
 #include "filter_rows.h"
 #include "warp.h"
 
@@ -12,12 +12,12 @@ FilterImageOf<Element> image_of(const FilterScratch &filter, i64 height, i64 wid
 
 bool is_separable(const f64 *a) { return a[3] != 0.0; }
 
-// Elements of a row of a plane, which may be written and read a block past its end.
+// Elements of a row of a plane, including a block of padding for reads and writes past its end.
 i64 stride_of(const Row &row, i64 slot, i64 width) {
   return round_up(width + 2 * filter_margin(row, slot), BLOCK) + BLOCK;
 }
 
-// Repeats the outermost pixels of all lines on both sides. Rows have a margin of at least `radius`.
+// Repeats the outermost pixels of all lines on both sides. Rows have a margin of at least `radius` pixels.
 template <class Element> void repeat_edges(const FilterImageOf<Element> &image, i64 radius) {
   if (radius == 0) return;
   for (i64 y = 0; y < image.height; y++)
@@ -27,7 +27,7 @@ template <class Element> void repeat_edges(const FilterImageOf<Element> &image, 
       for (i64 i = 0; i < radius; i++) {
         row[-1 - i] = first;
         end[i] = last;
-        // For a few pixels, a call of memset, which compilers make of loops, takes longer than the pixels.
+        // Prevents that the compiler replaces the loop by memset: for a few pixels, the call takes longer.
         __asm__ volatile("" ::: "memory");
       }
     }

@@ -1,4 +1,5 @@
-// Filters over neighborhoods: sharpness, blurs, medians, morphology, CLAHE, and those that read far away (warp.h).
+// Filters over neighborhoods: sharpness, blurs, medians, morphology, CLAHE, and filters with distant reads (warp.h).
+// GPU counterparts: executors/cuda/kernels/neighborhood.py and warp.py; definition: tests/oracle/neighborhood.py.
 #pragma once
 #include "executor.h"
 
@@ -6,16 +7,16 @@ namespace vg::VG_LEVEL {
 
 struct Scratch;
 
-// Bytes of the tables of as many tiles as CLAHE may have.
+// Maximal size of CLAHE's tables in bytes.
 constexpr i64 TILE_TABLES = 256 * MAX_TILES * MAX_TILES;
 
-// Weights of a separable blur, as sums of products of 16-bit pairs take them, and room for rows between its passes.
+// Weights of a separable blur, as pairs of 16 bits for `dot16`, and buffers for rows between its passes.
 struct BlurScratch {
   i64 radius_x, radius_y;
   i64 stride;  // of rows, in words
-  i64 amount, threshold;  // of an unsharp mask
+  i64 amount, threshold;  // arguments of an unsharp mask
   bool is_unsharp;
-  const i16 *weights_x, *weights_y;  // of one side, the half of the center's first
+  const i16 *weights_x, *weights_y;  // weights from the center on, with half of the center's weight
   Buffer<i64> lines;  // offsets of a continued image's lines, or of the cells of a full kernel
   Buffer<i16> rows;  // [4, stride]: of each channel, or the sums of one, between the passes, continued to both sides
   Buffer<i32> even_pairs, odd_pairs;  // weights along x, for even and for odd columns
@@ -26,40 +27,39 @@ struct BlurScratch {
 struct TileScratch {
   i64 tiles_x, tiles_y;
   f32 scale;  // 1 / a tile's height
-  i64 band;  // tiles above the rows that `joined` is of
-  Buffer<i32> counts;  // of one line of tiles
+  i64 band;  // number of tiles above the rows for which `joined` is valid
+  Buffer<i32> counts;  // histograms of one line of tiles
   const u8 *tables;  // [tiles_y, tiles_x, 256]
   Buffer<u8> luts;  // private tables, if workers do not share them
-  Buffer<u32> joined;  // [tiles_x + 1, 256]: what four tiles make of a level
-  Buffer<i64> ends;  // [tiles_x + 1]: where columns of the next four begin
-  Buffer<f32> fractions;  // by column: of the tiles to the right
+  Buffer<u32> joined;  // [tiles_x + 1, 256]: the entries of four tiles for a value
+  Buffer<i64> ends;  // [tiles_x + 1]: end of the columns between the same tiles
+  Buffer<f32> fractions;  // by column: weight of the tiles to the right
   Buffer<u32> joined_values;  // a row's words of `joined`
-  Buffer<u8> luma;  // of a row, before and after
+  Buffer<u8> luma;  // luma of a row, before and after
 };
 
-// A product with the factor of a sharpness, in fixed point.
+// The factor of a SHARPNESS in fixed point.
 struct SharpenScratch {
   f32 factor;
   i32 weights;  // two of 16 bits: the lower 7 bits with a sign, and the rest
   i32 rounding;
   int shift;
-  bool is_exact;  // rounds down to the same integers as float32 does
+  bool is_exact;  // whether its products round down to the same integers as float32 products
 };
 
 struct ZoomScratch {
-  Buffer<i32> positions;  // [zooms, width]: columns that are read
+  Buffer<i32> positions;  // [zooms, width]: columns to read
   Buffer<u64> line, totals;  // levels of three channels in a word, and their sums
   Buffer<u16> mixed;  // [3, width]: levels between two lines
 };
 
 struct FilterScratch {
-  // The image that a filter sees: rows of three planes each, which lie 3 * stride elements apart, from `first` on; with
-  // room for a kernel's radius on both sides of a plane's row.
+  // The filter's input image: rows of three planes, 3 * stride elements apart, with a margin of the kernel's radius on
+  // both sides of each plane's row. `first`: the first pixel.
   u8 *first;
   i64 stride;
   Buffer<u8> image;  // private memory, if workers do not share it
-  // Several workers share the image: its edges are repeated, and tables of CLAHE's tiles measured, by steps of their
-  // own.
+  // Several workers share the image. Then separate steps repeat its edges and compute the tables of CLAHE's tiles.
   bool is_shared;
   BlurScratch blur;
   TileScratch tiles;
@@ -73,16 +73,16 @@ i64 filter_margin(const Row &row, i64 slot);
 i64 filter_radius(const Row &row, i64 slot);
 // Allocates the input of the filter at `slot`. False if there is no memory.
 template <class Element> bool reserve_filter(const Row &row, i64 slot, i64 height, i64 width, Scratch &s);
-// Bytes of that input.
+// Size of the input of the filter at `slot` in bytes.
 template <class Element> i64 filter_bytes(const Row &row, i64 slot, i64 height, i64 width);
 // Uses an input that several workers share. `tiles`: tables of CLAHE's tiles, or null.
 template <class Element>
 void use_shared_filter(const Row &row, i64 slot, i64 width, u8 *memory, const u8 *tiles, Scratch &s);
-// Repeats the outermost pixels of lines `y` as far as the filter reads beyond them.
+// Repeats the outermost pixels of lines `y`, as far as the filter reads outside the image.
 template <class Element> void repeat_edges_of(const Row &row, i64 slot, i64 width, i64 channels, Range y, Scratch &s);
 // Builds the tables of CLAHE's tiles. False if there is no memory.
 bool measure_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
-// Prepares a filter whose input is complete: continued edges, tables of tiles. False if there is no memory.
+// Prepares a filter after its input is complete: repeats edges, computes tables of tiles. False if there is no memory.
 template <class Element> bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channels, Scratch &s);
 // Row `y` of the filtered image into the planes.
 template <class Element>

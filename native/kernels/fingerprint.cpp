@@ -1,4 +1,4 @@
-// Hashes of how an image looks, and a small picture of it: see variegate/apps/check/fingerprint.py. All in integers.
+// Perceptual hashes of an image, and a small picture of it: see variegate/apps/check/fingerprint.py. All in integers.
 #include "../coords.h"
 
 namespace vg::VG_LEVEL {
@@ -8,12 +8,12 @@ constexpr int AREAS = FINGERPRINT_AREAS, SIDE = SIGNATURE_SIDE, CHROMA = SIGNATU
 constexpr int LUMA_BYTES = SIDE * SIDE;
 constexpr int WAVES = 9;  // frequencies along a side
 
-// Sums of channels over equal areas; a pixel that lies in two areas counts by its part in each.
+// Sums of channels over equal areas. A pixel on the border of two areas is divided between them.
 struct Areas {
   i64 at[AREAS][AREAS][3];
 };
 
-// Adds rows, in parts of 1 / AREAS, that lie in line `v` of the areas.
+// Adds the rows in line `v` of the areas, weighted in units of 1 / AREAS.
 void add_rows(const u8 *image, i64 height, i64 values, i64 v, u32 *__restrict line) {
   const i64 begin = v * height, end = begin + height;
   memset(line, 0, (size_t)values * sizeof(u32));
@@ -44,10 +44,10 @@ void add_columns(const u32 *line, i64 width, i64 u, i64 *area) {
 VG_INLINE i64 gray_of(const i64 *sums) { return 299 * sums[0] + 587 * sums[1] + 114 * sums[2]; }
 
 struct Luma {
-  i64 at[AREAS][AREAS];  // FINGERPRINT_FINENESS to a level of a byte
+  i64 at[AREAS][AREAS];  // FINGERPRINT_FINENESS units per value of a byte
 };
 
-// Signs of the waves (v, u), whose number the image and its mirror image have.
+// Hashes of the image and its mirror image: signs of the cosine coefficients (v, u) in `waves`.
 void hash_luma(const Luma &luma, const i64 *waves, const i64 *cosines, u64 *hashes) {
   i64 half[AREAS][WAVES];
   for (int v = 0; v < AREAS; v++) {
@@ -96,7 +96,7 @@ void write_signature(const Areas &areas, const Luma &luma, i64 pixels, u8 *signa
 
 }  // namespace
 
-// The hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9,
+// Writes the hashes, u64[2], and the signature of an image u8[height, width, 3]. `waves`: i64[64, 2]; `cosines`: i64[9,
 // AREAS].
 VG_EXPORT i64 VG_ENTRY(vg_describe_look)(const u8 *image, i64 height, i64 width, const i64 *waves, const i64 *cosines,
                                          u64 *hashes, u8 *signature) {

@@ -1,6 +1,6 @@
-// Maps that fold what lies beyond their images back into them: positions of a stage, chains of nearest maps, and pixels
-// whose neighbors lie across a border. Positions within an image's length of it, as nearly all are, fold without a
-// division, many at a time.
+// Maps that fold positions outside their image back into it: positions of a stage, chains of nearest maps, and pixels
+// with taps outside the image. Positions within one image length outside fold without a division, in vectors; nearly
+// all do. GPU counterparts: `trace_folded` and `_folded_places` in executors/cuda/kernels/fetch.py.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
@@ -9,19 +9,19 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Fraction bits of whole pixels, whose positions are their centers; and by how much 16.16 numbers are shifted for that.
+// Fraction bits of the positions of integer pixels, which are pixel centers; and the shift from 16.16 numbers.
 constexpr int PIXEL_BITS = 1, TO_CENTERS = FIXED_BITS - PIXEL_BITS;
-// What fits into 32 bits.
+// The greatest int32.
 constexpr i64 MOST = ((i64)1 << 31) - 1;
 // A perspective's positions are clamped to this.
 constexpr f32 FAR = 1 << 30;
 
-// Where folded positions go: from the first pixel on, or from the last.
+// Transform of folded positions: forward from the first pixel, or backward from the last.
 struct Origin {
   i64 base, sign;
 };
 
-// Folds positions that are near: within one image's length, they fold once.
+// Folds positions within one image length outside the image, which fold once.
 void fold_near(const i32 *positions, i64 width, Origin origin, i64 n, int mode, int bits, i64 slack, i32 *out) {
   const i32 half = 1 << (bits - 1), span = (i32)((u64)n << bits);
   const u32 base = (u32)origin.base, sign = (u32)origin.sign;
@@ -52,13 +52,13 @@ bool are_near(const i32 *__restrict positions, i64 width, i64 n, int mode, int b
   return low >= -max_coord && high < 2 * max_coord;
 }
 
-// A position that a perspective leads to, no farther than FAR.
+// The quotient of a perspective, clamped to FAR.
 VG_INLINE i32 divide(i32 numerator, i32 depth, f32 factor) {
   const f32 value = (f32)numerator / (f32)(depth != 0 ? depth : 1) * factor;
   return (i32)floorf(clamp(value, -FAR, FAR));
 }
 
-// The pixels of a row themselves.
+// Initializes positions to the pixels of a row.
 void begin_positions(i64 y, i64 width, i32 *__restrict column, i32 *__restrict line) {
   for (i32 x = 0; x < (i32)width; x++) {
     column[x] = x;
@@ -66,7 +66,7 @@ void begin_positions(i64 y, i64 width, i32 *__restrict column, i32 *__restrict l
   }
 }
 
-// A function of positions (or of whole columns and lines), as steps and the value at 0.
+// A linear form of positions (or of integer columns and lines): steps, and the value at 0.
 struct Form {
   i64 x, y, at_0;
 
@@ -95,7 +95,7 @@ struct FoldingMap {
   i32 depth_at(i64 column, i64 line) const { return (i32)(depth.at(column, line) >> shift); }
 };
 
-// Positions of a row, not folded yet, as int32. False if some do not fit.
+// Computes positions of a row before folding, as int32. False if some do not fit.
 bool move_row(const i64 *record, const FoldingMap &map, i64 y, int bits, i64 width, i32 *to_u, i32 *to_v, Scratch &s) {
   const i64 half = 1 << (bits - 1);
   // Positions along a row are monotone: if both ends fit, all do.
@@ -115,7 +115,7 @@ bool move_row(const i64 *record, const FoldingMap &map, i64 y, int bits, i64 wid
 
 void move_affine(const FoldingMap &map, i64 width, const i32 *__restrict column, const i32 *__restrict line,
                  i32 *__restrict to_u, i32 *__restrict to_v) {
-  // The vectors that clang 20 makes of it for AVX-512 are wrong.
+  // Scalar, because clang 20 vectorizes it wrongly for AVX-512.
   VG_SCALAR_LOOP
   for (i64 x = 0; x < width; x++) {
     to_u[x] = (i32)clamp(map.u.at(column[x], line[x]) >> map.shift, -MOST, MOST);
@@ -132,7 +132,7 @@ void move_perspective(const FoldingMap &map, i64 width, const i32 *__restrict co
   }
 }
 
-// The same of the row's pixels. Their columns and lines are overwritten.
+// The same for the row's pixels under a perspective. Overwrites their columns and lines.
 void move_row_by_perspective(const i64 *record, const FoldingMap &map, i64 y, i64 width, i32 *to_u, i32 *to_v,
                              Scratch &s) {
   i32 *__restrict depths = s.row.column.at, *__restrict numerators = s.row.line.at;
@@ -145,7 +145,7 @@ void move_row_by_perspective(const i64 *record, const FoldingMap &map, i64 y, i6
   }
 }
 
-// Whole pixels of a row through a 16.16 map that folds. `max_coord`: the greatest column or line that they have.
+// Applies a 16.16 map that folds to the integer pixels of a row. `max_coord`: their greatest column or line.
 void fold_fixed(const i64 *record, i64 max_coord, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at;
   i32 *__restrict to_u = s.row.offset.at, *__restrict to_v = s.row.words.at;
@@ -183,8 +183,8 @@ void fold_fixed(const i64 *record, i64 max_coord, i64 width, Scratch &s) {
   }
 }
 
-// Whole pixels of a row through a 16.16 map that does not fold. Pixels outside read the window's first pixel; the
-// fill color replaces them.
+// Applies a 16.16 map that does not fold to the integer pixels of a row. Pixels outside read the window's first pixel;
+// later the fill color replaces them.
 void enter_fixed(const i64 *record, i32 slot, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
   const Form form_u(record + Record::U, 0), form_v(record + Record::V, 0);
@@ -200,7 +200,7 @@ void enter_fixed(const i64 *record, i32 slot, i64 width, Scratch &s) {
   }
 }
 
-// A bilinear pixel whose neighbors outside of the window have the color `fill`.
+// Computes a bilinear pixel whose taps outside the window have the color `fill`.
 template <class Element> void blend_with_fill(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
                                               const u8 *fill, bool weighs_twice, PlanesOf<Element> planes, i64 x) {
   using Sum = SumOf<Element>;
@@ -287,8 +287,8 @@ void find_folded_row(i64 count, i64 y, i64 width, Scratch &s) {
 
 namespace {
 
-// Marks the pixels of a row some of whose neighbors lie across a border; `before`: how many lines and columns before a
-// position, and one more behind it, are its neighbors.
+// Marks the pixels of a row that have taps outside the image. `before`: number of taps before a position along each
+// axis; there are `before` + 1 after it.
 void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i32 *__restrict stage, const i32 *window,
                int bits, i32 before, i64 width, u8 *__restrict is_at_border) {
   const i32 left = window[1] + before, right = window[3] - 2 - before;
@@ -299,7 +299,7 @@ void mark_seam(const i32 *__restrict column, const i32 *__restrict line, const i
   }
 }
 
-// The pixels around a position, four by four, folded; and the position among them.
+// The 4 x 4 pixels around a position, folded; and the position relative to them.
 template <class Element> struct Surroundings {
   Element pixels[16 * 3];
   i32 u, v;

@@ -1,17 +1,18 @@
-// HUE. Pillow goes through float and double; that the few roundings here give the same bytes for all colors and all of
-// HSV was checked one by one (tests/executors/test_contract.py, test_every_hue).
+// HUE. Pillow computes in float and double. The fewer roundings here give the same bytes for all colors and all HSV
+// triples, as `test_every_hue` in tests/executors/test_contract.py checks. GPU counterpart: `_turn_hue` in
+// executors/cuda/kernels/values.py; definition: `hue` in tests/oracle/values.py.
 #include "lanes.h"
 #include "values.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Values fade by v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
+// A channel is v * (FADES - s * weight) / FADES, weight 0 to SIXTH: exact in float32 before the division.
 constexpr i32 SIXTH = 85, FADES = 255 * SIXTH;
-// Added to a value, it rounds it to an integer, in the lower bits of the float32.
+// Adding it rounds a value to an integer in the lower bits of the float32.
 constexpr f32 ROUNDING = 1 << 23;
 
-// What fits into bytes is computed in bytes, a register of them at a time.
+// Steps whose numbers fit into bytes process this many pixels, a register of bytes.
 constexpr i64 SIZE = 4 * LANES;
 typedef u8 Block __attribute__((vector_size(SIZE)));
 typedef i8 SignedBlock __attribute__((vector_size(SIZE)));
@@ -19,21 +20,21 @@ typedef i8 SignedBlock __attribute__((vector_size(SIZE)));
 VG_INLINE Block all_bytes(u8 value) { return Block{} + value; }
 VG_INLINE Block subtract_to_zero(Block a, Block b) { return max_of(a, b) - b; }
 
-// Pixels that go through each of three stages together: within one, no vector waits for another.
+// Number of pixels per stage of three: within a stage, no vector depends on another.
 constexpr i64 MANY = 256;
 
 struct Pixels {
-  u8 span[MANY];  // of the least and the greatest channel; 1 if they are equal
+  u8 span[MANY];  // greatest minus least channel; 1 if they are equal
   u8 saturated[MANY];  // the same, 0 if they are equal
   u8 value[MANY];  // the greatest
   u8 divisor[MANY];  // the same, 1 if it is 0
   u8 from_middle[MANY];  // the distance from the greatest channel to the middle one
   u8 sextant[MANY];  // the base of the hue plus 1, in bits 0 to 2; bit 7 is set if the hue falls from it
   u8 hue[MANY], saturation[MANY];
-  u8 weights[3][MANY];  // of the channels of a hue of full saturation, in 85ths
+  u8 weights[3][MANY];  // of the channels, for a hue of full saturation, in 85ths
 };
 
-// Of six sextants, the hue is at a base plus or minus the share that the distance from the middle has of the span.
+// Finds the hue's sextant of six: the hue is a base plus or minus from_middle / span.
 VG_INLINE void find_sextants(Block r, Block g, Block b, Pixels &to, i64 x) {
   const Block both = max_of(r, g), less = min_of(r, g), high = max_of(both, b), low = min_of(less, b);
   const Block middle = max_of(min_of(both, b), less), span = high - low;
@@ -73,7 +74,7 @@ VG_INLINE Ints saturations(const Pixels &p, i64 x) {
   return truncate(to_floats(load_bytes(p.saturated + x)) * 255.0f / to_floats(load_bytes(p.divisor + x)));
 }
 
-// 255 less how far twice the hue is from the channel's own, and so on.
+// Computes weights from the distance between twice the hue and each channel's primary hue.
 VG_INLINE void find_weights(Block hue, Pixels &to, i64 x) {
   const Block twice = hue + hue, full = all_bytes(SIXTH);
   const auto is_late = (SignedBlock)hue < 0;  // 128 and more, where twice the hue leaves the byte

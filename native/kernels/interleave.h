@@ -1,20 +1,20 @@
-// Pixels of three planes, interleaved.
+// Interleaves the pixels of three planes.
 #pragma once
 #include "split.h"
 
 namespace vg::VG_LEVEL {
 
 // Vectors move bytes within groups of 16. Of 16 pixels, byte j of chunk k (of three) has the channel (16 k + j) % 3.
-// Shuffle c brings every byte of that channel to its place, modulo 16: 11 is the inverse of 3.
+// Shuffle c moves every byte of that channel to its position, modulo 16: 11 is the inverse of 3.
 constexpr ByteTable SHUFFLE_0 = byte_table([](int j) { return 11 * (j % 16) % 16; });
 constexpr ByteTable SHUFFLE_1 = byte_table([](int j) { return 11 * (j % 16 + 15) % 16; });
 constexpr ByteTable SHUFFLE_2 = byte_table([](int j) { return 11 * (j % 16 + 14) % 16; });
-// All bits of the bytes of a group whose number, modulo 3, is k.
+// A mask of the bytes of a group whose index, modulo 3, is k.
 constexpr ByteTable EVERY_0 = byte_table([](int j) { return j % 16 % 3 == 0 ? 255 : 0; });
 constexpr ByteTable EVERY_1 = byte_table([](int j) { return j % 16 % 3 == 1 ? 255 : 0; });
 constexpr ByteTable EVERY_2 = byte_table([](int j) { return j % 16 % 3 == 2 ? 255 : 0; });
 
-// `count` pixels of padded rows; nothing after them is written.
+// Interleaves `count` pixels of padded rows; writes nothing after them.
 template <class Element>
 VG_INLINE void interleave(const Element *r, const Element *g, const Element *b, i64 count, Element *to) {
   for (i64 x = 0; x < count; x++) {
@@ -24,7 +24,7 @@ VG_INLINE void interleave(const Element *r, const Element *g, const Element *b, 
   }
 }
 
-// 16 pixels.
+// Interleaves 16 pixels.
 VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
 #if VG_SSSE3
   auto read = [](const void *at) { return _mm_loadu_si128((const __m128i *)at); };

@@ -1,5 +1,6 @@
-// Rows through real maps: what is inside is solved for, row by row, and the source is read once, where the first map of
-// a chain says. A chain is affine, or projective, in the output's columns and lines at every stage: Records say how.
+// Rows through maps with real coefficients. For each row, the columns inside are solved for, and the source is read
+// once, at the first map of a chain. At every stage, positions are affine or projective in the output's columns and
+// lines, with the coefficients in Records (program/coords.py).
 #include "interpolate.h"
 
 #include "../coords.h"
@@ -30,7 +31,7 @@ i64 prepare_maps(const Row &row, i64 first, i64 end, Scratch &s) {
 
 namespace {
 
-// The x of a range with start + step x >= 0.
+// The part of a range of x with start + step x >= 0.
 Range not_negative(i64 start, i64 step, Range range) {
   if (range.is_empty()) return {0, 0};
   if (step == 0) return start >= 0 ? range : Range{0, 0};
@@ -52,13 +53,13 @@ void mark(i32 *__restrict stage, i64 first, i64 end, i32 slot) {
   for (i64 x = first; x < end; x++) stage[x] = stage[x] < 0 ? slot : stage[x];
 }
 
-// A coordinate along a row: its value at column 0, what a column adds, how far it is shifted right.
+// A coordinate along a row: its value at column 0, its step per column, and its right shift.
 struct Along {
   u64 start, step;
   int shift;
 };
 
-// Its numbers as int32, plus a summand, rounded up to a block of 16.
+// Writes the coordinate plus `summand` as int32, rounded up to a block of 16.
 void follow(Along along, i32 summand, i64 count, i32 *__restrict numbers) {
   u64 at = along.start;
 #if VG_AVX2 && !VG_AVX512  // vshufps takes the lower halves of two vectors
@@ -120,7 +121,7 @@ void compute_perspective_positions(const i64 *record, i64 y, Range columns, i64 
   }
 }
 
-// As many float64 as a register holds. Left to themselves, compilers narrow conditions before they choose by them.
+// Number of float64 in a register. Explicit vectors, because compilers narrow conditions before selecting by them.
 constexpr int LANES = VG_AVX512 ? 8 : VG_AVX2 ? 4 : 2;
 typedef f64 Reals __attribute__((vector_size(8 * LANES)));
 typedef i64 Masks __attribute__((vector_size(8 * LANES)));
@@ -130,7 +131,7 @@ VG_INLINE void store_chosen(Reals values, Masks chosen, i32 *at) {
   store(at, __builtin_convertvector((Reals)((Masks)values & chosen), Ints));
 }
 
-// Coordinates of a nearest map, in Pillow's arithmetic. Of an affine map the depth is 1.
+// Coordinates of a nearest map, in Pillow's arithmetic. The depth of an affine map is 1.
 template <bool is_perspective>
 void compute_nearest_positions(const f64 *a, const i32 *window, i32 slot, i64 y, i64 width, RowScratch &row) {
   const f64 top = window[0], left = window[1], bottom = window[2], right = window[3], yc = (f64)y + 0.5;
@@ -143,7 +144,7 @@ void compute_nearest_positions(const f64 *a, const i32 *window, i32 slot, i64 y,
       u /= depth;
       v /= depth;
     }
-    // False for NaN, a point at infinity.
+    // False for NaN, the coordinate of a point at infinity.
     const Masks inside = (u >= left) & (u < right) & (v >= top) & (v < bottom);
     store(row.stage.at + x, slot | __builtin_convertvector(inside, Ints));
     store_chosen(u, inside, row.column.at + x);
@@ -194,7 +195,7 @@ void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *n
 
 namespace {
 
-// Positions of row `y` through `count` interpolating maps, of `bits`; returns the columns that have some.
+// Computes positions of row `y` through `count` interpolating maps, with `bits` fraction bits; returns their columns.
 Range compute_row_positions(const Row &row, i64 count, bool is_range, i64 y, i64 width, int bits, Scratch &s) {
   InterpolateScratch &maps = s.interpolate;
   i32 *stage = s.row.stage.at;

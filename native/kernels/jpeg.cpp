@@ -1,8 +1,8 @@
-// JPEG compression of an image's pixels without the file: coding coefficients loses nothing, so it is left out.
+// JPEG compression of an image's pixels without a file: entropy coding is lossless, so it is omitted.
 //
-// To the bit what libjpeg-turbo, and so Pillow and torchvision, make of a file that was written and read: baseline,
-// chroma in 4:2:0, the accurate integer DCT and fancy upsampling. Samples and coefficients have 16 bits, as many blocks
-// side by side as a register has groups of 16 bytes; products are added up in 32 bits.
+// Bit for bit equal to a file written and read by libjpeg-turbo, and so by Pillow and torchvision: baseline, 4:2:0
+// chroma, accurate integer DCT, fancy upsampling. Samples and coefficients have 16 bits, with one block per 16 bytes of
+// a register; products are summed in 32 bits.
 #include "interleave.h"
 #include "registers.h"
 #include "scratch.h"
@@ -10,7 +10,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Steps of quality 50, of luma and of chroma (ITU-T T.81, annex K).
+// Quantization steps of quality 50, for luma and for chroma (ITU-T T.81, annex K).
 constexpr u8 STEPS[2][64] = {
     {16, 11,  10,  16, 24, 40, 51, 61, 12,  12,  14,  19,  26, 58, 60, 55,  14,  13,  16,  24, 40, 57,
      69, 56,  14,  17, 22, 29, 51, 87, 80,  62,  18,  22,  37, 56, 68, 109, 103, 77,  24,  35, 55, 64,
@@ -20,13 +20,13 @@ constexpr u8 STEPS[2][64] = {
      99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99, 99},
 };
 
-// Of two samples of a row, 8 x 8 blocks: fraction bits of cosines, and of what is between the passes of a transform.
+// Fraction bits of cosines, and of values between the two passes of a transform.
 constexpr int BITS = 13, MORE = 2;
-// Columns of samples that are coded at a time.
+// Columns of samples per call.
 constexpr i64 COLUMNS = REGISTER / 2;
 
-// Coefficients are 8 times as large as T.81 has them, below 2**13 in magnitude, so numerators are below 2**14: 16 bits
-// of the reciprocal, the first of them 1, are exact.
+// Coefficients are 8 times those of T.81 and below 2**13 in magnitude, so numerators are below 2**14. Therefore a
+// reciprocal of 16 significant bits is exact.
 void write_table(int quality, const u8 *base, QuantTable &table) {
   const i32 scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
   for (int i = 0; i < 64; i++) {
@@ -50,7 +50,7 @@ struct Block {
   Register row[8];
 };
 
-// Each 8 x 8 of them.
+// Transposes each 8 x 8 block.
 VG_INLINE void transpose(Block &b) {
   Register t[8], u[8];
   for (int i = 0; i < 8; i += 2) {
@@ -68,7 +68,7 @@ VG_INLINE void transpose(Block &b) {
   }
 }
 
-// Values of 16 bits side by side, and sums of products of them of 32, each in two registers.
+// Two registers: pairs of 16-bit values, or 32-bit sums of their products.
 struct Two {
   Register low, high;
 };
@@ -89,8 +89,8 @@ template <int bits> VG_INLINE Register shifted(Two sum) {
   return pack32(right32<bits>(sum.low), right32<bits>(sum.high));
 }
 
-// The part that the transform has in common with its inverse, of (a, b) and (c, d), added to `start`: libjpeg's
-// rotations, multiplied out.
+// The part that the transform and its inverse share: libjpeg's rotations of (a, b) and (c, d), multiplied out and added
+// to `start`.
 VG_INLINE void add_odd(Two ab, Two cd, Two start, Two *out) {
   out[0] = add_weighed(add_weighed(start, ab, -11363, 9633), cd, -6436, 2260);
   out[1] = add_weighed(add_weighed(start, ab, 9633, 2261), cd, -11362, 6437);
@@ -122,7 +122,7 @@ template <bool IS_FIRST> VG_INLINE void forward(Block &b) {
   for (int i = 0; i < 4; i++) d[7 - 2 * i] = shifted<SHIFT>(odd[i]);
 }
 
-// `offset`: added to all results.
+// The inverse transform. `offset`: added to all results.
 template <int SHIFT> VG_INLINE void inverse(Block &b, i32 offset) {
   Register *c = b.row;
   const Two outer = interleave_lanes(c[0], c[4]), inner = interleave_lanes(c[2], c[6]);
@@ -150,8 +150,8 @@ VG_INLINE void quantize(Block &b, const QuantTable &table) {
   }
 }
 
-// 8 lines of COLUMNS samples, in place. Nothing overflows: coefficients that are rounded up by half a step still are
-// less than 16 bits between the inverse passes.
+// Transforms, quantizes and inverts 8 lines of COLUMNS samples in place. Nothing overflows: even coefficients rounded
+// up by half a step fit into 16 bits between the inverse passes.
 void code_blocks(u8 *samples, i64 stride, const QuantTable &table) {
   Block b;
   for (int i = 0; i < 8; i++) b.row[i] = sub16(load_wide8(samples + i * stride), all16(128));
@@ -168,7 +168,7 @@ void code_blocks(u8 *samples, i64 stride, const QuantTable &table) {
     store_halves(samples + i * stride, samples + (i + 1) * stride, natural8(b.row[i], b.row[i + 1]));
 }
 
-// A plane of samples; there is room for whole blocks below and, from line to line, for whole registers.
+// A plane of samples, padded to full blocks below and to full registers per line.
 struct Plane {
   u8 *at;
   i64 stride, height, width;
@@ -185,7 +185,7 @@ void code_plane(const Plane &plane, const QuantTable &table) {
 
 // -- colors -----------------------------------------------------------------------------------------------------------
 
-// Four registers of pairs of 16 bits of two registers of bytes.
+// Two registers of bytes as four registers of 16-bit pairs.
 struct Pairs {
   Register at[4];
 
@@ -198,13 +198,14 @@ struct Pairs {
   }
 };
 
-// Sums of products of three channels, of which the upper halves are levels. Weights of 17 bits are two of 16.
+// Stores weighted sums of three channels; the upper halves of the sums are the values. A weight of 17 bits is split
+// into two of 16.
 template <class F> VG_INLINE void store_levels(u8 *at, F sum) {
   const Register first = pack32(right32<16>(sum(0)), right32<16>(sum(1)));
   store(at, pack16(first, pack32(right32<16>(sum(2)), right32<16>(sum(3)))));
 }
 
-// A row of three planes to luma and both chromas.
+// Converts a row of three planes to luma and both chromas.
 void to_ycc(Planes rows, i64 width, u8 *luma, u8 *blue, u8 *red) {
   const Register half = all32(1 << 15), center = all32((128 << 16) + (1 << 15) - 1);
   for (i64 x = 0; x < width; x += REGISTER) {
@@ -213,7 +214,7 @@ void to_ycc(Planes rows, i64 width, u8 *luma, u8 *blue, u8 *red) {
     store_levels(luma + x, [&](int k) {
       return add_dot16(add_dot16(half, rg.at[k], all_pairs(19595, 19235)), bg.at[k], all_pairs(7471, 19235));
     });
-    // -2**15 is a weight of 16 bits, and 2**15 is not.
+    // -2**15 fits into 16 bits, and 2**15 does not.
     store_levels(blue + x, [&](int k) {
       const Register negative = dot16(rg.at[k], all_pairs(11059, 21709));
       return sub32(center, add_dot16(negative, bg.at[k], all_pairs(-32768, 0)));
@@ -225,7 +226,7 @@ void to_ycc(Planes rows, i64 width, u8 *luma, u8 *blue, u8 *red) {
   }
 }
 
-// libjpeg's products with 1.402, -0.344, -0.714 and 1.772, rounded half up, in 16 bits: right for all chromas.
+// libjpeg's products with 1.402, -0.344, -0.714 and 1.772, rounded half up, in 16 bits: exact for all chroma values.
 struct Color {
   Register red, green, blue;
 
@@ -253,7 +254,7 @@ void to_rgb(const u8 *luma, const u8 *blue, const u8 *red, i64 width, Planes row
   }
 }
 
-// Two lines of samples as one of half as many; halves are rounded down and up in turn.
+// Averages 2 x 2 samples of two lines; ties round alternately down and up, as in libjpeg.
 void halve(const u8 *first, const u8 *second, i64 width, u8 *out) {
   const Register one = all8(1), rounding = all_pairs(1, 2);
   auto sum = [&](i64 x) {
@@ -263,8 +264,8 @@ void halve(const u8 *first, const u8 *second, i64 width, u8 *out) {
   for (i64 x = 0; x < width; x += REGISTER) store(out + x, natural8(sum(2 * x), sum(2 * x + REGISTER)));
 }
 
-// Line `y` of the image, of the line of chroma that it is in and the one that it is next to: 3 to 1, and 3 to 1 along
-// it. `sums`: room for a line, and one more at both ends.
+// Upsamples line `y` of the image: weights of 3:1 for the line of chroma that contains it and the nearest other line,
+// and again 3:1 along the line. `sums`: room for a line, and one more sample at both ends.
 void upsample(const Plane &plane, i64 y, u16 *__restrict sums, u8 *__restrict out) {
   const i64 width = plane.width, near = y / 2;
   const u8 *__restrict a = plane.line(near);
@@ -321,7 +322,7 @@ void code_color(const Image &image, const Layout &layout, const QuantTable *tabl
   for (i64 y = 0; y < height; y++) {
     copy_pixels(image, y * width, width, false, rgb, 0);
     for (i64 c = 0; c < 3; c++) memset(rgb[c] + width, rgb[c][width - 1], (size_t)(layout.row - width));
-    // The last of an odd number of lines is its own pair.
+    // With an odd number of lines, the last line is paired with itself.
     const i64 odd = y % 2, other = odd * layout.row;
     to_ycc(rgb, min_of(2 * round_up(blue.width, 8), layout.stride), luma.line(y), blue_rows + other, red_rows + other);
     if (odd != 0 || y == height - 1) {

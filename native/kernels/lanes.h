@@ -1,5 +1,5 @@
-// Vectors of 32-bit numbers, as many as a register of this level holds, and moves between them and bytes that compilers
-// do not find by themselves. Operators are those of the compilers' vector extension.
+// Vectors of 32-bit numbers, one register of this level wide, and conversions to and from bytes for which compilers do
+// not find the instructions. Operators come from the compilers' vector extension.
 #pragma once
 #include "../constants.h"
 #include "../simd.h"
@@ -54,7 +54,7 @@ VG_INLINE Ints load_bytes(const u8 *at) {
 
 #if defined(VG_WIDE)
 
-// Two vectors in 16 bits, saturated (packssdw).
+// Packs two vectors to 16 bits, saturated (packssdw).
 VG_INLINE Halves pack(Ints a, Ints b) { return (Halves)VG_WIDE(packs_epi32)((WideInts)a, (WideInts)b); }
 
 // Bytes of two packed vectors in their order, clipped to 0..255 (packuswb, which works within each 16 bytes).
@@ -70,17 +70,17 @@ VG_INLINE WideInts to_bytes(Halves low, Halves high) {
 #endif
 }
 
-// 4 * LANES bytes of what was packed; or 2 * LANES.
+// Stores packed vectors as bytes: 4 * LANES, or 2 * LANES.
 VG_INLINE void store_packed(u8 *at, Halves low, Halves high) { store(at, to_bytes(low, high)); }
 VG_INLINE void store_packed(u8 *at, Halves low) {
   const WideInts bytes = to_bytes(low, low);
   memcpy(at, &bytes, 2 * LANES);
 }
 
-// Towards zero; of numbers out of range, anything (cvttps2dq).
+// Truncates towards zero; arbitrary for numbers out of range (cvttps2dq).
 VG_INLINE Ints truncate(Floats v) { return (Ints)VG_WIDE(cvttps_epi32)((WideFloats)v); }
 
-// Towards zero, to be clipped to bytes. NaN becomes less than 0 (minps).
+// Truncates towards zero, for later clipping to bytes. NaN becomes a number less than 0 (minps).
 VG_INLINE Ints truncate_to_byte(Floats v) {
   return truncate((Floats)VG_WIDE(min_ps)((WideFloats)all_floats(255), (WideFloats)v));
 }
@@ -88,10 +88,10 @@ VG_INLINE Ints truncate_to_byte(Floats v) {
 // (sqrtps)
 VG_INLINE Floats square_root(Floats v) { return (Floats)VG_WIDE(sqrt_ps)((WideFloats)v); }
 
-// Signed products of the lower 16 bits and of the upper 16 bits, added up (pmaddwd).
+// Sums of the signed products of the lower 16 bits and of the upper 16 bits (pmaddwd).
 VG_INLINE Ints multiply_pairs(Ints a, Ints b) { return (Ints)VG_WIDE(madd_epi16)((WideInts)a, (WideInts)b); }
 
-#else  // the plain twins
+#else  // without intrinsics
 
 VG_INLINE Halves pack(Ints a, Ints b) {
   Halves packed;
@@ -127,11 +127,11 @@ VG_INLINE Ints multiply_pairs(Ints a, Ints b) { return (a << 16 >> 16) * (b << 1
 
 #endif
 
-// Rounded half up, to be clipped to bytes: truncation is the floor of what is not negative.
+// Rounds half up, for later clipping to bytes: truncation is the floor of numbers that are not negative.
 VG_INLINE Ints round_to_byte(Floats v) { return truncate_to_byte(v + 0.5f); }
 
-// Stores columns of planes: compute(x, values) writes those of 2 * LANES pixels from x on, packed, by channel. Runs
-// over the end by less than 2 * LANES.
+// Stores columns of planes: compute(x, values) computes 2 * LANES pixels from x on, packed, by channel. Writes up to
+// 2 * LANES - 1 pixels beyond the end.
 template <int channels, class F> VG_INLINE void store_columns(u8 *const (&planes)[channels], Range columns, F compute) {
   Halves low[channels], high[channels];
   i64 x = columns.first;
@@ -145,7 +145,7 @@ template <int channels, class F> VG_INLINE void store_columns(u8 *const (&planes
   for (int c = 0; c < channels; c++) store_packed(planes[c] + x, low[c]);
 }
 
-// Weights of Pillow's L as pairs for pmaddwd, whose numbers have 15 bits: red and twice the green; blue and 2.
+// Weights of Pillow's L as pairs for pmaddwd, whose factors have 15 bits: for red and 2 * green; for blue and 2.
 constexpr i32 LUMA_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16, LUMA_BLUE_HALF = LUMA_BLUE | (LUMA_HALF / 2) << 16;
 
 VG_INLINE Ints luma_of(Ints red, Ints green, Ints blue) {

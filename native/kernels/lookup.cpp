@@ -1,18 +1,18 @@
-// Bytes through a table of 256, which registers hold.
+// Lookup of bytes in a table of 256 bytes, which is kept in registers.
 #include "../simd.h"
 #include "values.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// So few bytes are looked up one by one: registers would take longer to load.
+// Up to this many bytes are looked up one by one, because loading the table into registers takes longer.
 constexpr i64 FEW = 16;
 
 void look_up_each(u8 *bytes, const u8 *table, i64 count) {
   for (i64 x = 0; x < count; x++) bytes[x] = table[bytes[x]];
 }
 
-// Each of the following changes `count` bytes, rounded up to its vectors.
+// Each of the following versions changes `count` bytes, rounded up to its vectors.
 #if VG_VBMI
 // vpermi2b picks 64 bytes from the lower half of the table, and again from the upper half.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
@@ -26,8 +26,8 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   }
 }
 #elif VG_AVX512
-// The same with vpermi2w, once for even positions and once for odd ones: bits 1 to 6 of an index pick a word, bit 7 the
-// half of the table, bit 0 the byte.
+// vpermi2w picks words, once for even positions and once for odd positions: bits 1 to 6 of an index pick a word, bit 7
+// the half of the table, bit 0 the byte.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   __m512i quarter[4];
   for (int i = 0; i < 4; i++) quarter[i] = _mm512_loadu_si512(table + 64 * i);
@@ -47,8 +47,8 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   }
 }
 #elif VG_AVX2
-// pshufb picks from each of 16 rows of 16 bytes, by bits 0 to 3 of an index. Of two rows, blends take one by bit 4, of
-// two such pairs by bit 5, and so on: bits that shifts bring to the top of their byte.
+// pshufb picks from each of 16 rows of 16 bytes, by bits 0 to 3 of an index. Blends then select between two rows by bit
+// 4, between two such pairs by bit 5, ...; shifts move these bits to the top of their byte.
 template <int bit> VG_INLINE __m256i pick(const u8 *table, __m256i index, __m256i positions) {
   if constexpr (bit < 4) {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table)), positions);
@@ -67,10 +67,10 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   }
 }
 #elif VG_SSSE3
-// pshufb picks from 16 bytes, and gives 0 for an index below zero. An index loses 16 from row to row of the table, and
-// stays below zero once it is: what remains of it picks from this row *and those before*. So each row is held as its
-// difference (xor) to the one before, and what the shuffles give is joined by xor. The upper half of the table has the
-// index less 128.
+// pshufb picks from 16 bytes, and returns 0 for a negative index. The index is reduced by 16 per row of the table, and
+// remains negative once it is. So an index picks from its own row *and all rows before*. Therefore each row is stored
+// as its difference (xor) to the row before, and the results of the shuffles are combined by xor. The upper half of the
+// table uses the index minus 128.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   __m128i row[16];
   for (int i = 0; i < 16; i++) {
@@ -85,14 +85,14 @@ void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
       low = _mm_subs_epi8(low, sixteen);
       high = _mm_subs_epi8(high, sixteen);
       total = _mm_xor_si128(total, _mm_xor_si128(_mm_shuffle_epi8(row[i], low), _mm_shuffle_epi8(row[8 + i], high)));
-      // In this order: joined in another one, 16 of them would have to be kept on the stack.
+      // Forces this order: in another order, the compiler would spill 16 intermediate results.
       __asm__("" : "+x"(total));
     }
     _mm_storeu_si128((__m128i *)(bytes + x), total);
   }
 }
 #elif defined(__aarch64__)
-// tbl picks from 64 bytes; tbx leaves what it has for an index beyond them.
+// tbl picks from 64 bytes; tbx keeps the destination byte for an index out of range.
 void look_up_vectors(u8 *bytes, const u8 *table, i64 count) {
   uint8x16x4_t quarter[4];
   for (int i = 0; i < 4; i++) quarter[i] = vld1q_u8_x4(table + 64 * i);

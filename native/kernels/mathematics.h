@@ -1,7 +1,7 @@
-// Elementary functions of draws and of pixels, the same bits on every platform: those of the C library and of NumPy
-// differ by a unit in the last place. Only + - * / and sqrt are used, which IEEE 754 rounds alike everywhere. Errors
-// are below 2 units in the last place, of tangents 3, on the ranges that draws have: angles up to 1e5, exponents up to
-// 700.
+// Elementary functions of draws and pixels with equal bits on every platform; those of C libraries and NumPy differ in
+// the last place. They use only + - * / and sqrt, for which IEEE 754 defines the result exactly. Errors are below 2
+// units in the last place (tangents: 3) for the arguments of draws: angles up to 1e5, exponents up to 700. GPU
+// counterparts of the float32 functions: executors/cuda/kernels/elementary.py.
 #pragma once
 #include "../constants.h"
 
@@ -70,7 +70,7 @@ VG_INLINE f64 log_of(f64 x) {
   }
   const f64 f = m - 1.0, s = f / (2.0 + f), square = s * s;
   const f64 high = (f64)k * LN_2_HIGH, low = (f64)k * LN_2_LOW;
-  // 2 s = f - s f, of which f is exact.
+  // 2 s = f - s f, where f is exact.
   return high + (f - (s * (f - square * polynomial(TERMS, square)) - low));
 }
 
@@ -133,17 +133,17 @@ VG_INLINE f64 pick(bool condition, f64 x, f64 y) { return condition ? x : y; }
 
 // -- in float32 ------------------------------------------------------------------------------------------------------
 //
-// Without branches, so that loops over pixels become vector code. See variegate/program/elementary.py.
+// Without branches, so that compilers vectorize loops over pixels. See variegate/program/elementary.py.
 
-// `x` if the condition holds, else `y`. By their bits, because compilers would load either of them only where it is
-// needed, which the older levels have no vector code for.
+// `x` if the condition is true, else `y`. Selects bits, because compilers would make a conditional load of `?:`, which
+// the older levels cannot vectorize.
 VG_INLINE f32 pick(bool condition, f32 x, f32 y) {
   const u32 mask = 0u - (u32)condition;
   const u32 bits = (load<u32>(&x) & mask) | (load<u32>(&y) & ~mask);
   return load<f32>(&bits);
 }
 
-// To the nearest integer, for |x| < 2 ** 22.
+// Rounds to the nearest integer, for |x| < 2 ** 22.
 VG_INLINE f32 round_small(f32 x) { return (x + ROUNDER) - ROUNDER; }
 
 // 2 ** k for -126 <= k <= 127.
@@ -156,7 +156,7 @@ VG_INLINE f32 exp_of(f32 x) {
   const f32 inside = clamp(x, EXP_LOW, EXP_HIGH);
   const f32 whole = round_small(inside * LOG2_E);
   const f32 rest = (inside - whole * LN_2_PARTS[0]) - whole * LN_2_PARTS[1];
-  // 2 ** 128 is a product of two.
+  // A product of two powers, because a float32 cannot represent 2 ** 128.
   const i32 k = (i32)whole, half = k >> 1;
   const f32 value = polynomial(EXP_TERMS, rest) * power_of_two(half) * power_of_two(k - half);
   const f32 limited = pick(x > EXP_HIGH, HUGE_VALF, pick(x < EXP_LOW, 0.0f, value));

@@ -8,19 +8,19 @@ namespace vg::VG_LEVEL {
 namespace {
 
 #if VG_SSSE3  // pshufb, pmaddwd
-// Moves of bytes within groups of 16, of which four pixels of three bytes become four lanes of two channels in 16
-// bits each: red and green, and green and blue.
+// Shuffles within groups of 16 bytes: four pixels of three bytes become four lanes of two 16-bit channels, red and
+// green, or green and blue.
 constexpr int pair_byte(int j, int first) {
   const int pixel = j % 16 / 4;
   return j % 2 == 1 ? 128 : 3 * pixel + first + j % 4 / 2;
 }
 constexpr ByteTable RED_GREEN = byte_table([](int j) { return pair_byte(j, 0); });
 constexpr ByteTable GREEN_BLUE = byte_table([](int j) { return pair_byte(j, 1); });
-// Weights of 16 bits for pmaddwd: half of the green's fits into them, once in each pair.
+// Weights of 16 bits for pmaddwd. Green's weight needs more bits, so each pair has half of it.
 constexpr i32 WEIGHTS_RED_GREEN = LUMA_RED | (LUMA_GREEN / 2) << 16;
 constexpr i32 WEIGHTS_GREEN_BLUE = LUMA_GREEN / 2 | LUMA_BLUE << 16;
 
-// The sum of the luma of pixels at `bytes`, at most a million; how many bytes they were is added to `done`. Reads
+// The sum of the luma of pixels at `bytes`, at most a million. Adds the number of processed bytes to `done`. Reads
 // nothing after `count` bytes.
 i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
   Ints sum = {};
@@ -55,7 +55,7 @@ i64 sum_luma_vectors(const u8 *bytes, i64 count, i64 &done) {
 i64 sum_luma_vectors(const u8 *, i64, i64 &) { return 0; }
 #endif
 
-// Pixels that sums of 32 bits hold.
+// Number of pixels whose sums fit into 32 bits.
 constexpr i64 MOST_PIXELS = 1 << 20;
 
 }  // namespace
@@ -110,7 +110,7 @@ void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes) {
     high = v > high ? v : high;
   };
   for (i64 x = 0; x < count; x += SIZE) {
-    // The last bytes overlap those before them; rows of three channels end at a whole pixel.
+    // The last vector overlaps the one before; rows of three channels end at a full pixel.
     const u8 *at = bytes + min_of(x, count - SIZE);
     widen(load<Block>(at), low0, high0);
     widen(load<Block>(at + 32), low1, high1);

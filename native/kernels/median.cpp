@@ -1,9 +1,10 @@
-// MEDIAN and MORPHOLOGY: least and greatest of whole registers of values.
+// MEDIAN and MORPHOLOGY by minimum and maximum of registers of values. GPU counterparts: `_median` and
+// `_erode_or_dilate` in executors/cuda/kernels/neighborhood.py.
 //
-// For a median, levels of each column of the window are sorted first, which serves as many pixels as the window has
-// columns. Sorting its lines then keeps the columns sorted, so that most levels are known to be too low or too high; a
-// network finds the middle one of the others.
-// 32 registers of 32 bytes keep more values than wider ones would speed up, and waste less at the end of rows.
+// A median first sorts the values of each column of the window; a sorted column is shared by all windows that contain
+// it. Sorting the lines then keeps the columns sorted, so that most values are known to be too low or too high, and a
+// network finds the median of the others. Narrow registers: AVX-512 has 32 of them, so fewer values spill, and less is
+// wasted at the end of rows.
 #define VG_NARROW_REGISTERS
 #include "filter_rows.h"
 #include "registers.h"
@@ -11,7 +12,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Two values that change places if they are in the wrong order.
+// Two values that are swapped if they are in the wrong order.
 struct Exchange {
   u8 low, high;
 };
@@ -22,14 +23,14 @@ constexpr Exchange SORT_5[] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}, {1, 2}, {0, 4}, {
 constexpr Exchange SORT_7[] = {{0, 1}, {2, 3}, {4, 5}, {0, 2}, {1, 3}, {4, 6}, {1, 2}, {5, 6},
                                {0, 4}, {1, 5}, {2, 6}, {2, 4}, {3, 5}, {1, 2}, {3, 4}, {5, 6}};
 
-// The greater or the lesser of two values; those after the window's are what former steps made.
+// The greater or the lesser of two values. Indices after the window's values refer to results of earlier steps.
 struct Step {
   u8 is_greater, first, second;
 };
 
-// The last step makes the median of the window of n lines, which are sorted, as are its columns: the same sort of
-// those that have no more than half of all before or behind them, without what changes nothing or leads nowhere. Such a
-// network is right if it is for zeros and ones.
+// Networks for the median of a window with sorted lines and columns; the last step computes the median. Each is
+// Batcher's sort of the values that have at most half of all values before or after them, without steps that change
+// nothing or are not used. By the zero-one principle, a network is correct if it is for zeros and ones.
 constexpr Step MIDDLE_3[] = {{0, 2, 4}, {1, 2, 4}, {1, 9, 6}, {0, 10, 11}};
 constexpr Step MIDDLE_5[] = {{0, 7, 11},  {1, 7, 11},  {0, 17, 21}, {1, 17, 21}, {0, 4, 8},   {1, 4, 8},   {0, 3, 25},
                              {1, 3, 25},  {0, 29, 26}, {1, 29, 26}, {0, 30, 12}, {1, 30, 12}, {0, 9, 13},  {0, 35, 32},
@@ -58,7 +59,7 @@ constexpr Step MIDDLE_7[] = {
     {0, 125, 99},  {1, 66, 82},   {1, 168, 169}, {0, 167, 170}, {1, 59, 69},   {0, 162, 160}, {1, 173, 172},
     {1, 151, 149}, {0, 154, 156}, {0, 176, 175}, {1, 177, 174}, {0, 171, 178}, {1, 165, 179}};
 
-// As many values as a register holds.
+// A register of values.
 template <class Element> struct VectorOf {
   typedef Element type __attribute__((vector_size(REGISTER)));
 };
@@ -86,7 +87,7 @@ template <> struct Window<7> {
   static constexpr auto &MIDDLE = MIDDLE_7;
 };
 
-// Networks are unrolled by templates: all values are in registers, or in the order of the steps on the stack.
+// Templates unroll the networks, so that values are in registers, or on the stack in the order of the steps.
 template <i64 SIZE, i64 at = 0, class Vector> VG_INLINE void sort_values(Vector *values) {
   if constexpr (at < count_of(Window<SIZE>::SORT)) {
     constexpr Exchange exchange = Window<SIZE>::SORT[at];
@@ -106,7 +107,8 @@ template <i64 SIZE, i64 at = 0, class Vector> VG_INLINE void find_middle(Vector 
   }
 }
 
-// `plane`: from half a window left of the image on. `columns`: room for SIZE rows of `stride` elements.
+// A row of medians. `plane`: begins half a window left of the image. `columns`: room for SIZE rows of `stride`
+// elements.
 template <i64 SIZE, class Element>
 void find_medians(const Element *plane, const i64 *lines, i64 width, Element *columns, i64 stride, Element *out) {
   using Vector = typename VectorOf<Element>::type;
@@ -129,8 +131,8 @@ void find_medians(const Element *plane, const i64 *lines, i64 width, Element *co
   }
 }
 
-// Offsets of the cells of OpenCV's ellipse around row `y`; returns how many. Rows beyond the image's count as its
-// outermost, whose cells the element has as well.
+// Writes offsets of the cells of OpenCV's ellipse around row `y`; returns their number. Rows outside the image are
+// clamped to the outermost row, whose cells the ellipse contains also, so they change nothing.
 template <class Element>
 i64 list_element(i64 columns, i64 rows, const FilterImageOf<Element> &image, i64 y, i64 *cells) {
   const i64 radius = rows / 2, middle = columns / 2;
@@ -148,7 +150,7 @@ i64 list_element(i64 columns, i64 rows, const FilterImageOf<Element> &image, i64
   return count;
 }
 
-// The greatest value of all cells, or the least. An element has one cell at least.
+// The greatest value of all cells, or the least. There is at least one cell.
 template <bool is_least, class Element>
 void extreme_of_cells(const Element *plane, const i64 *cells, i64 count, i64 width, Element *out) {
   using Vector = typename VectorOf<Element>::type;

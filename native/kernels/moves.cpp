@@ -1,4 +1,4 @@
-// Masks: images of one channel, integers of any width, whose pixels are moved by nearest maps and never computed with.
+// Masks: images of one channel, of integers of any width. Nearest maps copy their pixels without arithmetic.
 #include "../coords.h"
 #include "reader.h"
 
@@ -39,7 +39,7 @@ template <class Element> struct Mover {
     for (i64 x = 0; x < width; x++) out[x] = column[x] < 0 ? fill : pixels[column[x]];
   }
 
-  // The pixels that were found.
+  // Copies the pixels at the positions of the row.
   void gather_line(Element *out) {
     const i32 *column = s.row.column.at, *line = s.row.line.at, *stage = s.row.stage.at;
     const i32 image_width = (i32)image.width;
@@ -110,7 +110,7 @@ template <class Element> Status move_rows(const MoveCall &call) {
 
 }  // namespace
 
-// All passes of rows begin..end of a batch of nearest maps, on masks.
+// Runs all passes of rows begin..end of a batch of nearest maps on masks.
 VG_EXPORT i64 VG_ENTRY(vg_move)(const MoveCall *call) {
   switch (call->bits) {
     case 0: return move_rows<u8>(*call);

@@ -1,4 +1,4 @@
-// The search for images of near hashes in one index of them: see variegate/apps/check/near_hashes.py.
+// Search for images with near hashes in one index of hashes: see variegate/apps/check/near_hashes.py.
 #include "../simd.h"
 #include "similarity.h"
 
@@ -6,16 +6,16 @@ namespace vg::VG_LEVEL {
 namespace {
 
 constexpr u32 NOBODY = 0xffffffff;
-// Of near hash and yet unlike: beyond so many, an image is compared with no more.
+// An image is compared with no more images after this many that have near hashes but are not alike.
 constexpr i32 MOST_FAILURES = 32;
-// Where so many hashes have one value, they are compared only as far as rows are earlier ones.
+// If this many hashes have one value, a hash is compared with earlier rows only.
 constexpr i64 LONG = 64;
 
-// Flips that are searched together, at most.
+// Maximal number of flips searched together.
 constexpr i64 FLIPS = 4;
 
 #if defined(__AVX512VPOPCNTDQ__)
-// Bits that are set in each of the 64-bit lanes.
+// Counts the set bits in each 64-bit lane.
 VG_INLINE __m512i count_bits(__m512i value) { return _mm512_popcnt_epi64(value); }
 #elif VG_AVX512  // vpshufb, vpsadbw
 VG_INLINE __m512i count_bits(__m512i value) {
@@ -36,7 +36,7 @@ VG_INLINE __m256i count_bits(__m256i value) {
 }
 #endif
 
-// Bits of the HASH_GROUP hashes at an address that differ from `mine` in at most `distance` bits.
+// A bit mask of the HASH_GROUP hashes at an address that differ from `mine` in at most `distance` bits.
 VG_INLINE u32 near_hashes(const u64 *hashes, u64 mine, i64 distance) {
 #if VG_AVX512
   const __m512i bits = count_bits(_mm512_xor_si512(_mm512_loadu_si512(hashes), _mm512_set1_epi64((i64)mine)));
@@ -57,7 +57,7 @@ VG_INLINE u32 near_hashes(const u64 *hashes, u64 mine, i64 distance) {
 #endif
 }
 
-// The search of one image among hashes that one part of the hash has led to.
+// The search of one image among hashes with an equal part of the hash.
 struct ImageSearch {
   const HashSearch &all;
   f64 most_unlike;
@@ -65,7 +65,7 @@ struct ImageSearch {
 
   u32 *partners(int kind) const { return all.partners + (row * (i64)NEAR_KINDS + kind) * NEAR_KEPT; }
 
-  // The kinds, as bits, in which `other` is a partner that is not kept yet, and would be.
+  // The kinds, as bits, for which `other` would be a new partner.
   u32 wanted_kinds(u32 other) const {
     u32 kinds = all.splits[row] == all.splits[other] ? 1 : 2, wanted = 0;
     if (all.labels[row] >= 0 && all.labels[other] >= 0 && all.labels[row] != all.labels[other]) kinds |= 4;
@@ -79,7 +79,7 @@ struct ImageSearch {
     return wanted;
   }
 
-  // True if no partner as late as `other` is wanted, of any kind that there is.
+  // True if no partner from `other` on is wanted, for all kinds.
   bool is_full(u32 other) const {
     bool is_full = true;
     for (int kind = 0; kind < NEAR_KINDS; kind++) is_full &= !all.kinds[kind] || partners(kind)[NEAR_KEPT - 1] <= other;
@@ -96,7 +96,7 @@ struct ImageSearch {
     }
   }
 
-  // True if either explains the other: the one that shows less is all in the one that shows more.
+  // True if either image explains the other: an image may be a crop of the other one.
   bool are_alike(u32 other, int flip) const {
     if (all.signature_bytes == 0) return true;
     const u8 *mine = all.signatures + row * all.signature_bytes, *its = all.signatures + other * all.signature_bytes;
@@ -105,7 +105,7 @@ struct ImageSearch {
 
   bool has_failed() const { return all.failures[row] >= MOST_FAILURES; }
 
-  // Takes partners of those of `number` hashes from `at` on that are near; returns whether later ones can be partners.
+  // Adds partners among the near ones of `number` hashes from `at` on; returns whether later hashes can be partners.
   bool take_partners(i64 at, i64 number, u32 near, int flip) const {
     for (i64 k = 0; k < number; k++) {
       if (!(near >> k & 1)) continue;
@@ -124,7 +124,7 @@ struct ImageSearch {
     return true;
   }
 
-  // The same of each flip; near[k]: of flip k.
+  // The same for each flip; near[k]: near hashes of flip k.
   VG_NOINLINE bool take_flips(i64 at, i64 number, const u32 *near, i64 flips) const {
     bool goes_on = true;
     for (i64 k = 0; k < flips; k++)
@@ -132,7 +132,7 @@ struct ImageSearch {
     return goes_on;
   }
 
-  // Compares `mine` with hashes start..stop of one value, of which `left` may be looked at.
+  // Compares `mine` with hashes start..stop of one value, at most `left` of them.
   void search(u64 mine, i64 start, i64 stop, i64 &left) const {
     const bool is_long = stop - start > LONG;
     const i64 until = min_of(stop, start + left), flips = min_of(all.num_flips, FLIPS), distance = all.distance;
@@ -152,7 +152,7 @@ struct ImageSearch {
   }
 };
 
-// Searches `count` queries from `first` on, whose part has one value.
+// Searches `count` queries from `first` on, which share one value of the hash's part.
 void search_value(const HashSearch &all, u64 value, i64 first, i64 count, i64 *left, f64 most_unlike) {
   for (i64 m = 0; m < all.num_masks; m++) {
     const i64 near = (i64)(value ^ all.masks[m]), start = all.starts[near], stop = all.starts[near + 1];
@@ -166,7 +166,7 @@ void search_value(const HashSearch &all, u64 value, i64 first, i64 count, i64 *l
 
 }  // namespace
 
-// Fills in partners of the images of queries begin..end, which this call alone writes to.
+// Writes partners of the images of queries begin..end. No other call may write to these images.
 VG_EXPORT i64 VG_ENTRY(vg_search_hashes)(const HashSearch *all, i64 begin, i64 end, f64 most_unlike) {
   Buffer<i64> left;
   if (!left.reserve(end - begin)) return OUT_OF_MEMORY;
@@ -182,7 +182,8 @@ VG_EXPORT i64 VG_ENTRY(vg_search_hashes)(const HashSearch *all, i64 begin, i64 e
   return OK;
 }
 
-// By partners [images, NEAR_KEPT]: the first image of the group of each, which is in `first` at the start, itself.
+// Sets `first`, initially each image itself, to the first image of its group. Groups are connected by `partners`,
+// [images, NEAR_KEPT].
 VG_EXPORT void VG_ENTRY(vg_find_first_alike)(const u32 *partners, i64 images, i64 *first) {
   for (i64 row = 0; row < images; row++) {
     const u32 *kept = partners + row * NEAR_KEPT;

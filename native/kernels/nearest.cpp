@@ -9,10 +9,10 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Bytes of an image that the second-level cache holds beside another one.
+// Size of an image, in bytes, that fits into the second-level cache in addition to another one.
 constexpr i64 PREFETCHED = 1 << 18;
 constexpr i64 ROWS_AHEAD = 8;
-// Offsets are int32, and so are products of lines and widths.
+// Limits for int32 offsets, and int32 products of lines and widths.
 constexpr i64 WIDEST = (1 << 15) - 1, LARGEST = (1LL << 31) - 1;
 // Pixels are read by loads of four bytes.
 constexpr i64 LOAD = 4;
@@ -21,8 +21,8 @@ bool fits_offsets(const Image &image) {
   return image.channels == 3 && image.bytes() >= LOAD && image.bytes() <= LARGEST && image.width <= WIDEST;
 }
 
-// The words at byte offsets, rounded up to a multiple of 8. `ahead`: where, from there, the rows that follow are read;
-// 0 for an image that is in the cache already.
+// Loads the words at byte offsets, their number rounded up to a multiple of 8. `ahead`: distance in bytes to the pixels
+// that later rows read, for prefetching; 0 for an image that is in the cache already.
 VG_SCALAR_FUNCTION void load_words(const u8 *__restrict pixels, const i32 *__restrict offset, i64 count, i64 ahead,
                                    i32 *__restrict words) {
   VG_SCALAR_LOOP
@@ -38,8 +38,8 @@ VG_SCALAR_FUNCTION void load_words(const u8 *__restrict pixels, const i32 *__res
   }
 }
 
-// The RGB pixels at the first `count` of `s.row.offset` into planes from column `at` on. `has_last`: the image's last
-// pixel is among them.
+// Copies the RGB pixels at the first `count` of `s.row.offset` to planes, from column `at` on. `has_last`: the image's
+// last pixel is among them.
 void gather_words(const Image &image, i64 count, bool has_last, i64 ahead, Planes planes, i64 at, Scratch &s) {
   i32 *__restrict offset = s.row.offset.at, *__restrict words = s.row.words.at;
   const i32 last = (i32)(image.bytes() - LOAD);
@@ -47,7 +47,7 @@ void gather_words(const Image &image, i64 count, bool has_last, i64 ahead, Plane
   if (has_last)
     for (i64 i = 0; i < count; i++) offset[i] = min_of(offset[i], last);
   load_words(image.pixels, offset, count, ahead, words);
-  // The last pixel is read one byte early, so that no load leaves the image. No other pixel begins there.
+  // The last pixel is read one byte earlier, so that no load leaves the image. No other pixel begins there.
   if (has_last)
     for (i64 i = 0; i < count; i++) words[i] = offset[i] == last ? (i32)((u32)words[i] >> 8) : words[i];
   split_words(words, count, planes, at);
@@ -61,7 +61,7 @@ Range solve(i64 start, i64 step, i64 low, i64 high, i64 n) {
   return {max_of<i64>(0, first), min_of(n, end)};
 }
 
-// Byte offsets of `count` pixels at coordinates in fixed point, a step apart; returns the greatest.
+// Writes byte offsets of `count` pixels at fixed-point coordinates with steps du, dv; returns the greatest.
 i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 count, i32 *__restrict offset) {
   i32 most = 0;
   for (i64 i = 0; i < count; i++) {
@@ -73,8 +73,8 @@ i32 fixed_offsets_32(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 
   return most;
 }
 
-// The same by one product for both coordinates (pmaddwd): their whole parts are the upper halves of their numbers. What
-// lies behind the last block of a row is overwritten, or never read.
+// The same by one product for both coordinates (pmaddwd), whose integer parts are the upper halves of their numbers.
+// Offsets after the end of the row, up to a full block, are overwritten or never read.
 i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 count, i32 *__restrict offset) {
   if (channels * width > INT16_MAX) return fixed_offsets_32(u, du, v, dv, width, channels, count, offset);
   constexpr u32 STEP = REGISTER / 4;
@@ -105,8 +105,8 @@ i32 fixed_offsets(u32 u, u32 du, u32 v, u32 dv, i32 width, i32 channels, i64 cou
 // Fields of a packed map: six coefficients, then these.
 enum { TOP = 6, LEFT, BOTTOM, RIGHT, SLOT, PACKED = 16 };
 
-// Masks of what is outside of a map's window: all bits, or none. From choices, compilers make masked stores, for which
-// the next load has to wait; and they would not keep loads of the window out of a loop that stores.
+// A map's window, with masks (all bits or none) of pixels outside. With `?:`, compilers emit masked stores, for which
+// the next load waits. The copy lets them hoist loads of the window out of loops that store.
 struct Window {
   u32 top, left, bottom, right;  // the outermost lines and columns inside
 
@@ -117,8 +117,7 @@ struct Window {
   }
 };
 
-// Row `y` of the output through the last map of a chain. What is inside keeps its coordinates; what is outside goes on
-// from (0, 0).
+// Applies the last map of a chain to row `y` of the output. Pixels outside continue from (0, 0).
 void begin_walk(const i32 *map, i64 y, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
   const Window window(map);
@@ -136,7 +135,8 @@ void begin_walk(const i32 *map, i64 y, i64 width, Scratch &s) {
   }
 }
 
-// All coordinates through one map, in place. `stage` gets the map's slot where a pixel is outside for the first time.
+// Applies one map to all coordinates in place. Sets `stage` to the map's slot for pixels that are outside for the first
+// time.
 void step_back(const i32 *map, i64 width, Scratch &s) {
   i32 *__restrict column = s.row.column.at, *__restrict line = s.row.line.at, *__restrict stage = s.row.stage.at;
   const Window window(map);
@@ -152,7 +152,7 @@ void step_back(const i32 *map, i64 width, Scratch &s) {
   }
 }
 
-// Byte offsets of pixels; returns the greatest.
+// Writes byte offsets of pixels; returns the greatest.
 i32 pixel_offsets(const i32 *__restrict column, const i32 *__restrict line, i32 width, i64 count,
                   i32 *__restrict offset) {
   i32 most = 0;
@@ -167,10 +167,10 @@ template <class Element> void copy_mirrored(const Element *__restrict from, i64 
   for (i64 i = 0; i < count; i++) to[i] = from[count - 1 - i];
 }
 
-// Pixels along a line in fixed point, from (u, v) on, a step apart; from column `at` of the planes on.
+// Pixels along a line in fixed point, from (u, v) on with a constant step; written from column `at` of the planes on.
 struct FixedLine {
   i64 u, v, du, dv, count;
-  i64 ahead_u, ahead_v;  // where the pixel a few rows further down is read, from here
+  i64 ahead_u, ahead_v;  // distance to the source of the pixel a few rows below
 };
 
 template <class Element>
@@ -197,7 +197,7 @@ void gather_line(const Image &image, const FixedLine &line, Planes planes, i64 a
   gather_words(image, line.count, most > image.bytes() - LOAD, ahead, planes, at, s);
 }
 
-// Pixels at `column` and `line`.
+// Copies the pixels at `column` and `line`.
 template <class Element> void gather_pixels(const ImageOf<Element> &image, i64, i64 width, Scratch &s) {
   const i32 *column = s.row.column.at, *line = s.row.line.at;
   const PlanesOf<Element> planes = s.row.planes<Element>();
@@ -210,13 +210,13 @@ void gather_pixels(const Image &image, i64 y, i64 width, Scratch &s) {
   if (!fits_offsets(image)) return gather_pixels<u8>(image, y, width, s);
   const i64 middle = width / 2, before = s.row.offset[middle];
   const i32 most = pixel_offsets(s.row.column.at, s.row.line.at, (i32)image.width, width, s.row.offset.at);
-  // On from the row before as from there to here.
+  // Extrapolates the distance between this row and the row before.
   i64 ahead = 0;
   if (y > 0 && image.bytes() > PREFETCHED) ahead = (s.row.offset[middle] - before) * ROWS_AHEAD;
   gather_words(image, width, most > image.bytes() - LOAD, ahead, s.row.planes(), 0, s);
 }
 
-// Pixels of a line at `column`; those before the first column are anything.
+// Copies the pixels of a line at `column`; pixels before the first column are arbitrary.
 template <class Element>
 void gather_columns(const ImageOf<Element> &image, i64 line, i64 width, PlanesOf<Element> planes, Scratch &s) {
   const i32 *column = s.row.column.at;
@@ -263,7 +263,7 @@ template <class Element> void copy_pixels(const ImageOf<Element> &image, i64 fir
   }
   Element *red = planes[0] + at, *green = planes[1] + at, *blue = planes[2] + at;
   if (!is_mirrored) return split_rgb<false>(source, count, red, green, blue);
-  // Processors foresee what is read upwards: this is the next line.
+  // Hardware prefetchers handle ascending reads; this prefetches the next line.
   prefetch(source + 3 * image.width, 3 * count * (i64)sizeof(Element));
   split_rgb<true>(source, count, red, green, blue);
 }
@@ -291,7 +291,7 @@ bool prepare_chain(const Row &row, i64 count, Scratch &s) {
     i32 *map = s.nearest.maps.at + PACKED * i;
     memset(map, 0, PACKED * sizeof(i32));
     map[SLOT] = (i32)slot;
-    // Else nothing of it is inside, perhaps by more than 32 bits can tell.
+    // Otherwise no pixel is inside, and coordinates may overflow 32 bits.
     if (!may_hit(a, row.window[slot], row.out_size[slot][0], row.out_size[slot][1])) continue;
     for (int j = 0; j < 6; j++) map[j] = to_i32(a[j]);
     for (int j = 0; j < 4; j++) map[TOP + j] = row.window[slot][j];
@@ -337,7 +337,7 @@ void read_table_row(const ImageOf<Element> &image, i64 slot, i64 y, i64 width, P
 
 template <class Element>
 void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, Range inside, i64 width) {
-  // Most rows have nothing outside, and calls take as long as a short row.
+  // Most rows have no pixel outside, and a call takes as long as a short row.
   if (inside.first > 0)
     for (i64 c = 0; c < channels; c++) set_values(planes[c], color[c], inside.first);
   if (inside.end < width)
@@ -346,7 +346,7 @@ void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, 
 
 namespace {
 
-// Gives the elements of a color to the pixels whose stage is `slot`.
+// Sets the pixels whose stage is `slot` to a color.
 template <class Element>
 void fill_slot(const i32 *stage, i32 slot, const Element *color, i64 width, PlanesOf<Element> planes) {
   for (i64 c = 0; c < 3; c++) {

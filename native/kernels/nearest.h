@@ -1,4 +1,5 @@
-// Rows that are copied, or gathered through nearest maps in fixed point and tables.
+// Rows that are copied, or gathered through nearest maps in fixed point or tables. GPU counterparts: `trace_maps` and
+// `trace_tables` in executors/cuda/kernels/fetch.py.
 #pragma once
 #include "executor.h"
 
@@ -10,7 +11,7 @@ struct NearestScratch {
   Buffer<i32> maps;  // [slots, 16]: the maps of a chain, packed
 };
 
-// The part of output row `y` that a map of whole pixels (no quarter turn) copies, and where it begins in the source.
+// The part of output row `y` that an integer map (without a quarter turn) copies, and its begin in the source.
 struct RowCopy {
   Range columns;
   i64 first_pixel;
@@ -18,21 +19,21 @@ struct RowCopy {
 };
 RowCopy row_copy(i64 image_width, const f64 *a, const i32 *window, i64 y, i64 width);
 
-// `count` pixels from number `first` of the image into planes, from column `at` on.
+// Copies `count` pixels from index `first` of the image to planes, from column `at` on.
 template <class Element> void copy_pixels(const ImageOf<Element> &image, i64 first, i64 count, bool is_mirrored,
                                           PlanesOf<Element> planes, i64 at);
 
-// Row `y` of one map in fixed point; returns the part that is inside.
+// Reads row `y` through one map in fixed point; returns the columns inside.
 template <class Element> Range read_fixed_row(const ImageOf<Element> &image, const f64 *a, const i32 *window, i64 y,
                                               i64 width, PlanesOf<Element> planes, Scratch &s);
 
-// Packs the maps of a chain (`s.tables.map_slots`, `count`). False if there is no memory.
+// Packs the first `count` maps of `s.tables.map_slots`. False if there is no memory.
 bool prepare_chain(const Row &row, i64 count, Scratch &s);
-// Finds the pixels that row `y` reads through several maps, each rounding as it would alone; all columns, see
+// Finds the pixels that row `y` reads through several maps, each of which rounds as a single map does. All columns, see
 // `RowScratch::stage`.
 void find_chain_row(i64 count, i64 y, i64 width, Scratch &s);
 
-// The pixels at `column` and `line`, all inside the image, into the planes. `y`: 0 at the first row of a pass.
+// Copies the pixels at `column` and `line`, all inside the image, to the planes. `y`: 0 at the first row of a pass.
 template <class Element> void read_coordinates(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s);
 
 // Columns and lines of a map that reads through tables (MAP_SCALE, MAP_PAD).
@@ -40,11 +41,10 @@ void prepare_tables(const Row &row, i64 slot, i64 image_height, i64 image_width,
 template <class Element>
 void read_table_row(const ImageOf<Element> &image, i64 slot, i64 y, i64 width, PlanesOf<Element> planes, Scratch &s);
 
-// Brings a small image into the cache at once where its rows are read slanted: no processor foresees these.
+// Prefetches a small image if its rows are read slanted, because hardware prefetchers do not predict such reads.
 // `slant`: source lines per output column.
 template <class Element> void prefetch_slanted(const ImageOf<Element> &image, f64 slant, i64 width) {
-  // How many lines of the source a processor can follow at a time; bytes that the second-level cache holds besides all
-  // else.
+  // Number of source lines that hardware prefetchers track; bytes of the second-level cache that are free for this.
   constexpr f64 FOLLOWED = 8;
   constexpr i64 CACHED = 1 << 19;
   if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= CACHED) prefetch(image.pixels, image.bytes());

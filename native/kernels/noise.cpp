@@ -1,4 +1,5 @@
-// Noise: words of Philox, and normal numbers by the table of program/rng.py.
+// Noise: Philox words, and normal numbers by the table of program/rng.py. GPU counterparts: `words`, `normals` and
+// `_add_noise` in executors/cuda/kernels/values.py.
 #include "noise.h"
 #include "philox_lanes.h"
 #include "scratch.h"
@@ -9,7 +10,7 @@ namespace {
 VG_INLINE u32 low_key(const NoiseKey &key, int round) { return key.low + (u32)PHILOX_W0 * (u32)round; }
 VG_INLINE u32 high_key(const NoiseKey &key, int round) { return key.high + (u32)PHILOX_W1 * (u32)round; }
 
-// What the first two rounds make of the parts of counters that all pixels share.
+// Results of the first two rounds for the parts of counters that all pixels share.
 struct SharedRounds {
   Words flip2, flip0, flip3, word3;
 
@@ -24,14 +25,14 @@ struct SharedRounds {
   }
 };
 
-// Counters of pixels after two rounds.
+// Counters of pixels after two Philox rounds.
 VG_INLINE Counter two_rounds(const SharedRounds &shared, Words pixels) {
   const Words product0 = multiply(pixels, all_words(PHILOX_M0));
   const Words product1 = multiply(product0 >> 32 ^ shared.flip2, all_words(PHILOX_M1));
   return {{product1 >> 32 ^ shared.flip0, product1, product0 ^ shared.flip3, shared.word3}};
 }
 
-// Words of even pixels and of odd ones, in order.
+// Stores the words of even and odd pixels in order.
 VG_INLINE void store_words(u32 *to, Words even, Words odd) {
 #if VG_AVX512
   store(to, _mm512_mask_blend_epi32(0xaaaa, (__m512i)even, (__m512i)(odd << 32)));
@@ -67,7 +68,7 @@ template <int words> VG_INLINE void draw(const NoiseKey &key, i64 first, i64 cou
   }
 }
 
-// Where lanes of `lines` lie, so that `split_lines` puts them in order.
+// Position of a lane in `lines`, such that `split_lines` returns lanes in order.
 VG_INLINE i64 line_position(i64 lane) {
 #if VG_AVX2 && !VG_AVX512
   return (lane & 4) >> 1 | (lane & 2) << 1 | (lane & 1);
@@ -76,7 +77,7 @@ VG_INLINE i64 line_position(i64 lane) {
 #endif
 }
 
-// Bases and slopes of LANES lines.
+// Splits LANES lines into bases and slopes.
 VG_INLINE void split_lines(const u64 *lines, Floats &base, Floats &slope) {
 #if VG_AVX512
   const __m512 a = _mm512_load_ps(lines), b = _mm512_load_ps(lines + 8);
@@ -97,12 +98,12 @@ VG_INLINE void split_lines(const u64 *lines, Floats &base, Floats &slope) {
 
 VG_INLINE Floats magnitudes(Ints words) { return to_floats((words & 0x7fffffff) | 1); }
 
-// The lines of the table for a channel's words, which `normals` reads. Loads are one by one, base and slope together:
-// gathers are slower on most processors, on some by far.
+// Loads the lines of the table for a channel's words, for `normals`. Scalar loads, of base and slope together, because
+// gathers are slower on most processors, and much slower on some.
 void find_lines(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk) {
   const u32 *words = chunk.words[channel];
   alignas(64) i32 at[CHUNK];
-  // All numbers of segments first: what is stored in parts can be loaded whole only after a while.
+  // All segment numbers first: vector stores that are soon loaded with another width would stall.
   for (i64 x = 0; x < count; x += LANES)
     store(at + x, ((Ints)magnitudes(load<Ints>(words + x)) >> SEGMENT_SHIFT) - FIRST_SEGMENT);
   typedef u64 Pair __attribute__((vector_size(16)));
@@ -116,7 +117,7 @@ void find_lines(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk) 
   }
 }
 
-// Standard normal numbers of the words from x on.
+// Standard normal numbers from the words from x on.
 VG_INLINE Floats normals(const NoiseChunk &chunk, i64 channel, i64 x) {
   const Ints words = load<Ints>(chunk.words[channel] + x);
   Floats base, slope;
@@ -155,7 +156,7 @@ void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const 
   store_columns(plane, {0, count}, [&](i64 x, Halves *out) { out[0] = pack(noisy(x), noisy(x + LANES)); });
 }
 
-// `scale`: of the variance, which is a value's, both in units of uint8.
+// SHOT_NOISE. `scale`: the variance is the value times `scale`, in units of uint8.
 template <class Element>
 void add_shot(Element *values, i64 count, i64 channel, f32 scale, const f32 *segments, NoiseChunk &chunk) {
   draw_normals(segments, channel, count, chunk);
@@ -175,7 +176,7 @@ void add_shot(u8 *bytes, i64 count, i64 channel, f32 scale, const f32 *segments,
   store_columns(plane, {0, count}, [&](i64 x, Halves *out) { out[0] = pack(noisy(x), noisy(x + LANES)); });
 }
 
-// A word as a number from 0 to 1.
+// Converts words to numbers in [0, 1).
 VG_INLINE Floats unit(const u32 *words) {
   typedef u32 Unsigned __attribute__((vector_size(4 * LANES)));
   return to_floats((Ints)(load<Unsigned>(words) >> 8)) * 0x1p-24f;
@@ -199,7 +200,7 @@ void add_salt(Planes planes, i64 first, i64 count, f32 amount, f32 salt, const N
       hit[half] = unit(chunk.words[0] + x + half * LANES) < amounts;
       extreme[half] = (unit(chunk.words[1] + x + half * LANES) < salts) & 255;
     }
-    // Masks of all bits stay masks in 16 bits.
+    // A saturated mask of 32 bits is a mask of 16 bits.
     const Halves is_hit = pack(hit[0], hit[1]), salted = pack(extreme[0], extreme[1]) & is_hit;
     for (int c = 0; c < 3; c++)
       out[c] = (pack(load_bytes(plane[c] + x), load_bytes(plane[c] + x + LANES)) & ~is_hit) | salted;

@@ -1,26 +1,28 @@
-// Noise of pixels: Philox words and normal numbers of a chunk of a row, the same in every executor (program/rng.py).
+// Noise of pixels: Philox words and normal numbers of a chunk of a row, equal in every executor (program/rng.py). GPU
+// counterparts: `words` and `normals` in executors/cuda/kernels/values.py; definition: tests/oracle/position.py.
 #pragma once
 #include "values.h"
 
 namespace vg::VG_LEVEL {
 
-// Pixels whose words are made before any is used: all stay in the nearest cache.
+// Number of pixels whose words are computed before they are used: all fit into the first-level cache.
 constexpr i64 CHUNK = 256;
 
 struct alignas(64) NoiseChunk {
-  u32 words[4][CHUNK];  // by channel; the fourth is drawn for fields alone
-  f32 normals[CHUNK];  // of one channel
-  u64 lines[CHUNK];  // of the table: base and slope
+  u32 words[4][CHUNK];  // by channel; the fourth is used by fields only
+  f32 normals[CHUNK];  // normal numbers of one channel
+  u64 lines[CHUNK];  // entries of the table: base and slope
 };
 
-// What all counters of a slot's noise share.
+// The part of the Philox input that is equal for all pixels of a slot's noise.
 struct NoiseKey {
   u64 id;
   u32 low, high;
   u32 slot;
 };
 
-// Words of `count` counters (and of a few more), at most CHUNK, from `first` on: of a pixel, its number in the image.
+// Draws the words of `count` counters, at most CHUNK, from `first` on, and of a few more. A pixel's counter is its
+// index in the image.
 void draw_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk);
 void draw_four_words(const NoiseKey &key, i64 first, i64 count, NoiseChunk &chunk);
 VG_INLINE void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseChunk &chunk) {
@@ -29,11 +31,11 @@ VG_INLINE void draw_words(const Row &row, i64 slot, i64 pixel, i64 count, NoiseC
 // Standard normal numbers of a channel's words.
 void draw_normals(const f32 *segments, i64 channel, i64 count, NoiseChunk &chunk);
 
-// GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER on a row whose first pixel is number `pixel`, in place.
+// GAUSSIAN_NOISE, SHOT_NOISE or SALT_AND_PEPPER in place, on a row whose first pixel has index `pixel`.
 template <class Element>
 void add_noise(const Row &row, i64 slot, i64 pixel, i64 width, i64 channels, PlanesOf<Element> planes);
 
-// ERASE on row `y`, in place, unless it comes after Normalize.
+// ERASE in place on row `y`; not for an ERASE after Normalize.
 template <class Element>
 void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, PlanesOf<Element> planes);
 

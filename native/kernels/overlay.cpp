@@ -1,5 +1,6 @@
-// OVERLAY on a row of planes. Lines of nodes are expanded to the image's columns once, and rows are between two.
-// Numbers have 16 bits; products keep the highest bits, rounded half up.
+// OVERLAY on a row of planes. Each line of nodes is expanded to the image's columns once; rows interpolate two lines.
+// Numbers have 16 bits; products keep the highest bits, rounded half up. GPU counterpart:
+// executors/cuda/kernels/overlay.py.
 #include "overlay.h"
 #include "lanes.h"
 #include "scratch.h"
@@ -10,13 +11,13 @@ namespace {
 constexpr i64 ROWS = 14;
 constexpr int FRACTION_BITS = 15;  // of fractions between nodes
 
-// value * fraction / 2**15, in the form that compilers know as pmulhrsw.
+// value * fraction / 2**15, rounded half up, in the form that compilers recognize as pmulhrsw.
 VG_INLINE i16 scaled(i16 value, i16 fraction) { return (i16)((((i32)value * fraction >> 14) + 1) >> 1); }
 
 struct Layer {
   i64 planes, mode;
   const u8 *nodes;  // [planes, lines, columns]
-  i64 bytes;  // that can be read from `nodes` on
+  i64 bytes;  // readable bytes from `nodes` on
   i64 lines, columns;
   i64 step_y, step_x;  // nodes per pixel, in 2**-STEP_BITS
   i64 top, left;
@@ -41,9 +42,10 @@ Layer layer_of(const Row &row, i64 slot) {
 }
 
 #if VG_SSSE3
-constexpr i64 EXPANDED = 16;  // numbers of an expanded line that are made at a time
+constexpr i64 EXPANDED = 16;  // numbers of an expanded line per step
 
-// `count` numbers between bytes, from `begin` on, `step` apart, both in 2**-STEP_BITS of a byte and at most one.
+// Interpolates `count` numbers between bytes, from `begin` on with distance `step`, both with STEP_BITS fraction bits
+// and at most 1.
 void expand_vectors(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   const __m128i zero = _mm_setzero_si128(), lower = _mm_set1_epi32(32767);
   __m128i positions[4];
@@ -86,7 +88,7 @@ void expand_each(const u8 *nodes, i64 begin, i64 step, i64 count, i16 *to) {
   }
 }
 
-// Line `line` of a plane of nodes, for the columns of the image.
+// Expands line `line` of a plane of nodes to the columns of the image.
 void expand_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratch &s) {
   const i64 begin =
       ((plane * layer.lines + line) * layer.columns << STEP_BITS) + (columns.first - layer.left) * layer.step_x;
@@ -96,7 +98,7 @@ void expand_line(const Layer &layer, i64 plane, i64 line, Range columns, Scratch
   if (layer.step_x <= 1 << STEP_BITS) {
     const i64 first = begin >> STEP_BITS, last = (begin + (count - 1) * layer.step_x) >> STEP_BITS;
     const u8 *nodes = layer.nodes;
-    // Vectors read so many bytes from the last one on.
+    // Vectors read this many bytes from the last node on.
     if (last + EXPANDED + 1 > layer.bytes) {
       u8 *copy = s.row.interleaved.at;
       memcpy(copy, nodes + first, (size_t)(last + 2 - first));
@@ -126,7 +128,7 @@ void interpolate_colors(const i16 *__restrict upper, const i16 *__restrict lower
   }
 }
 
-// Moves bytes by their weights towards the color plus `factor` times themselves.
+// Adds weight * (color + factor * value) to each value.
 template <int factor>
 void blend(u8 *__restrict bytes, const i16 *__restrict weights, const i16 *__restrict colors, i64 count) {
   for (i64 x = 0; x < count; x++) {
@@ -158,7 +160,7 @@ void begin_layer(const Row &row, i64 slot, const Layer &layer, i64 channels, Scr
   }
 }
 
-// Twice the lightness of pixels: the least channel and the greatest one.
+// Twice the lightness of pixels: the sum of the least and the greatest channel.
 void find_lightness(Planes planes, i64 width, i64 channels, i32 *lightness) {
   for (i64 x = 0; x < width; x += LANES) {
     const Ints r = load_bytes(planes[0] + x);
@@ -172,7 +174,8 @@ void find_lightness(Planes planes, i64 width, i64 channels, i32 *lightness) {
   }
 }
 
-// A curve has two i16 for each lightness: the new one in 64ths, and the factor of what differs from it.
+// Applies a curve of lightness. It has two i16 per lightness: the new lightness in 64ths, and the factor of differences
+// from the lightness. GPU counterpart: `_bend` in overlay.py.
 void bend_row(const i16 *curve, i64 width, i64 channels, Scratch &s) {
   const Planes planes = s.row.planes();
   i32 *lightness = s.row.words.at, *curve_values = lightness + s.row.stride;

@@ -1,4 +1,4 @@
-// Philox4x32-10 of many counters: vectors of 64-bit products. See ../philox.h for one.
+// Philox4x32-10 of many counters, in vectors of 64-bit products. For a single counter see ../philox.h.
 #pragma once
 #include "../philox.h"
 #include "lanes.h"
@@ -27,7 +27,7 @@ VG_INLINE Words xor_of(Words a, Words b, Words c) {
 #endif
 }
 
-// Counters of which the lower halves alone count.
+// Counters in the lower halves of 64-bit lanes; the upper halves are arbitrary.
 struct Counter {
   Words at[4];
 };
@@ -37,7 +37,7 @@ VG_INLINE void philox_round(Counter &c, Words key0, Words key1) {
   c = {{xor_of(product1 >> 32, c.at[1], key0), product1, xor_of(product0 >> 32, c.at[3], key1), product0}};
 }
 
-// Vectors of counters that are made together: one would wait for itself, round after round.
+// Number of vectors computed together, because each round of a single vector waits for the round before.
 constexpr i64 TOGETHER = VG_AVX2 ? 4 : 2;
 
 }  // namespace vg::VG_LEVEL

@@ -1,4 +1,4 @@
-// Three channels of images of more (or of two).
+// Copies three channels of images with more channels, or with two.
 #include "../constants.h"
 #include "../simd.h"
 
@@ -10,14 +10,14 @@ constexpr i64 SIZE = VG_VBMI ? 64 : 16, HALF = 32;
 
 struct Picks {
   i64 channels;  // of the source
-  i64 last;  // the number of the third channel
-  i64 at_once;  // pixels of a vector, 0 for none
-  u8 index[SIZE];  // where bytes of a result lie in a vector of the source
+  i64 last;  // index of the third channel
+  i64 at_once;  // pixels per vector; 0 if vectors are not used
+  u8 index[SIZE];  // positions of the result's bytes in a vector of the source
 };
 
 Picks picks_of(i64 channels) {
   i64 at_once = min_of(SIZE / 3, SIZE / channels);
-  // Half a vector crosses fewer cache lines where it is stored.
+  // Stores of half a vector cross fewer cache lines.
   if (SIZE == 64 && channels > 4) at_once = min_of(HALF / 3, at_once);
   Picks picks = {channels, min_of<i64>(2, channels - 1), at_once, {}};
   for (i64 i = 0; i < picks.at_once; i++) {
@@ -50,7 +50,7 @@ template <i64 stored> VG_INLINE void pick_vector(const u8 *source, Index index, 
 }
 #endif
 
-// `pixels` pixels, by as many as a vector has; returns how many that were, which may be a few more.
+// Picks `pixels` pixels, a vector at a time; returns the number of picked pixels, which may be a few more.
 template <i64 stored> i64 pick_vectors(const u8 *source, i64 pixels, const Picks &picks, u8 *to) {
   const i64 channels = picks.channels, step = picks.at_once;
   const Index index = load_index(picks.index);
@@ -60,14 +60,15 @@ template <i64 stored> i64 pick_vectors(const u8 *source, i64 pixels, const Picks
   return x;
 }
 
-// The same of more channels than a vector holds twice, by four bytes.
+// The same if less than two pixels fit into a vector, by loads of four bytes.
 i64 pick_words(const u8 *source, i64 pixels, i64 channels, u8 *to) {
 #pragma GCC unroll 4
   for (i64 x = 0; x < pixels; x++) store(to + 3 * x, load<u32>(source + x * channels));
   return pixels;
 }
 
-// `pixels` pixels; nothing after `readable` bytes of the source and `writable` ones of the target is touched.
+// Picks `pixels` pixels; reads at most `readable` bytes of the source and writes at most `writable` bytes of the
+// target.
 void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const Picks &picks, u8 *to) {
   const i64 channels = picks.channels;
   i64 x = 0;
@@ -85,7 +86,7 @@ void pick_line(const u8 *source, i64 pixels, i64 readable, i64 writable, const P
   }
 }
 
-// The same of elements of more than a byte; `line`: bytes of a line of the source.
+// The same for elements of more than a byte; `line`: bytes per line of the source.
 template <class Element> void pick_elements(const PickCall &call) {
   const i64 channels = call.channels, last = min_of<i64>(2, channels - 1);
   auto *to = (Element *)call.target;

@@ -1,7 +1,8 @@
-// The machine of custom operations: runs a record (variegate/program/pixel_functions.py) on a row of pixels, in float32.
+// Interpreter of pixel functions: runs a record (variegate/program/pixel_functions.py) on a row of pixels, in float32.
 //
-// An instruction costs a loop over a block of pixels, whose registers stay in the nearest cache. What all pixels share
-// (constants, the magnitude, and what follows from these alone) is a number instead.
+// An instruction is a loop over a block of pixels, whose registers stay in the first-level cache. Values that are equal
+// for all pixels (constants, the magnitude, and functions of these) are scalars. GPU counterpart:
+// executors/cuda/pixel_functions.py; definition: tests/oracle/pixel_functions.py.
 #include "pixel_functions.h"
 #include "arithmetic.h"
 #include "lanes.h"
@@ -9,10 +10,10 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Pixels are taken by this many, so that loops need no end of their own.
+// Pixels are processed in multiples of this, so that loops need no remainder.
 constexpr i64 STEP = 2 * LANES;
 
-// Else GCC calls the lambdas of so long a switch, once for each pixel.
+// Otherwise GCC does not inline the lambdas of such a long switch, and calls them for each pixel.
 #define VG_LAMBDA __attribute__((always_inline))
 
 struct Pixels {
@@ -42,7 +43,7 @@ struct Machine {
       function(Pixels{pixels(index)});
     }
   }
-  // to[i] = compute(i) for all pixels. Operands may be what is written: each pixel is read before.
+  // to[i] = compute(i) for all pixels. `to` may be an operand, because each pixel is read before it is written.
   template <class F> VG_MEMBER void store(i64 to, F compute) const {
     f32 *const at = pixels(to);
     const i64 n = steps * STEP;

@@ -5,16 +5,17 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Pixels whose squares are added up in 32 bits: each lane gets a quarter of them at most.
+// Number of pixels whose squares are summed in 32 bits: each lane sums at most a quarter of them.
 constexpr i64 PIECE = 1 << 16;
-// Neighbors are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
+// Adjacent pixels are often equal, and an increment waits for the previous increment of the same counter. Therefore
+// pixels alternate between copies of the table.
 constexpr int COPIES = 4;
 
-// What all rows of an image share.
+// State shared by all rows of an image.
 struct Measured {
   i64 width, factor;
   i64 plane_height, plane_width;  // of the reduced image
-  Buffer<u8> channels;  // [3, stride] of a row, zeros behind it
+  Buffer<u8> channels;  // [3, stride] of a row, zeros after it
   Buffer<u8> luma;  // of a row
   Buffer<u32> added;  // [width]: luma of up to `factor` rows
   Buffer<u8> plane;  // luma, reduced
@@ -36,7 +37,7 @@ VG_INLINE u64 sum_of(Ints lanes) {
   return sum;
 }
 
-// Sums of channels and of their squares, and luma, of the row's pixels first..end.
+// Adds sums of channels and of their squares of the row's pixels first..end; computes their luma.
 void add_piece(Measured &all, i64 first, i64 end) {
   Ints sums[3] = {}, squares[3] = {};
   const u8 *at = all.channels.at;
@@ -111,8 +112,8 @@ VG_INLINE void add_down(const u8 *__restrict row, i64 width, i32 *__restrict fir
   }
 }
 
-// Mean squares, blocks[across, down; first, second differences; rows, columns of blocks]. Of pixels at a border, second
-// differences are not known and first ones are left out, too.
+// Mean squares, blocks[across, down; first, second differences; rows, columns of blocks]. Border pixels, which have no
+// second differences, are excluded from both.
 void measure_blocks(Measured &all, f32 *blocks) {
   const i64 height = all.plane_height, width = all.plane_width;
   const i64 block_rows = ceil_div(height, SHARPNESS_BLOCK);
@@ -142,8 +143,8 @@ void measure_blocks(Measured &all, f32 *blocks) {
 
 }  // namespace
 
-// Of an image u8[height, width, 3]: sums of channels and of their squares, u64[6]; the histogram of luma, i64[256];
-// and differences of luma, reduced by `factor`, by blocks: see measure_blocks.
+// Measures an image u8[height, width, 3]: sums of channels and of their squares, u64[6]; the histogram of luma,
+// i64[256]; and differences of luma, reduced by `factor`, by blocks: see measure_blocks.
 VG_EXPORT i64 VG_ENTRY(vg_measure_pixels)(const u8 *image, i64 height, i64 width, i64 factor, u64 *sums, i64 *counts,
                                           f32 *blocks) {
   Measured all = {width, factor, height / factor, width / factor, {}, {}, {}, {}, {}, {}, {}};

@@ -1,15 +1,15 @@
-// How the rows of a step are read, for steps that read through maps.
+// Reading the rows of a pass: preparation of its source (maps, filter or resample).
 #pragma once
 #include "scratch.h"
 
 namespace vg::VG_LEVEL {
 
-// A step whose rows are read, and what was prepared for it.
+// The source of a pass, after preparation.
 struct Reader {
   int source;
-  i64 slot;  // of the first map, the filter or the resample
+  i64 slot;  // slot of the first map, the filter or the resample
   i64 num_maps;
-  bool is_range;  // what is inside is a range of columns
+  bool is_range;  // the columns inside are one range in every row
 };
 
 // Finds the maps of a pass: `s.tables.map_slots`.
@@ -28,7 +28,7 @@ template <class Element> bool prepare_reader(const Row &row, const i32 *pass, co
   switch (reader.source) {
     case PassSource::ROW_COPY:
       reader.is_range = true;
-      // Lines from the last to the first are not foreseen either.
+      // Hardware prefetchers do not predict lines in reverse order either.
       if (a[4] < 0) prefetch_slanted(image, 1.0, width);
       return true;
     case PassSource::FIXED:

@@ -1,18 +1,18 @@
-// Registers of 8-bit and 16-bit lanes, as wide as the processor has them: 64, 32 or 16 bytes.
+// Registers of 8-bit and 16-bit lanes of the level's width: 64, 32 or 16 bytes.
 //
-// Instructions that interleave or pack registers work within each 16 bytes. Packing undoes interleaving, so most code
-// need not know the order in between; `natural8` and `natural16_*` give the order of memory where it matters.
+// Instructions that interleave or pack registers work within each 16 bytes. Packing reverses interleaving, so most code
+// does not depend on the order in between; `natural8` and `store_natural16` restore memory order.
 #pragma once
 #include "../simd.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC's own intrinsics of 512 bits begin with registers that nobody has set.
+// GCC's intrinsics of 512 bits use uninitialized registers.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
 namespace vg::VG_LEVEL {
 
-// Files whose code needs many registers, or gains nothing by the widest ones, define VG_NARROW_REGISTERS.
+// Files whose code needs many registers, or is not faster with the widest registers, define VG_NARROW_REGISTERS.
 #if VG_AVX512 && !defined(VG_NARROW_REGISTERS)
 #define VG_REGISTER_BITS 512
 using Register = __m512i;
@@ -30,13 +30,14 @@ using Register = __m128i;
 typedef u8 Register __attribute__((vector_size(16)));
 #endif
 
-// Bytes of a register. Rows are padded by at least as many.
+// Size of a register in bytes. Rows are padded by at least as many.
 constexpr i64 REGISTER = sizeof(Register);
 static_assert(REGISTER <= BLOCK, "rows are padded by a block");
 
 VG_INLINE Register load_register(const void *at) { return load<Register>(at); }
 
-// Computes `a` here and in place. In loops, GCC gives a sum two registers otherwise, and runs out of them.
+// Forces the compiler to compute `a` here, in one register. Otherwise GCC uses two registers for a sum in a loop, and
+// spills.
 VG_INLINE void pin_register(Register &a) {
 #if defined(__x86_64__)
   asm("" : "+v"(a));
@@ -280,14 +281,14 @@ VG_INLINE Register odd_bytes(Register a) { return right_u16<8>(a); }
 
 #endif
 
-// 32-bit lanes as float32, and back, cut off: numbers are within 32 bits.
+// Converts 32-bit lanes to float32, and back by truncation; numbers must fit into 32 bits.
 typedef i32 IntLanes __attribute__((vector_size(REGISTER)));
 typedef f32 FloatLanes __attribute__((vector_size(REGISTER)));
 VG_INLINE FloatLanes to_floats(Register a) { return __builtin_convertvector((IntLanes)a, FloatLanes); }
 VG_INLINE Register truncate(FloatLanes a) { return (Register) __builtin_convertvector(a, IntLanes); }
 VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
 
-// Two registers of i16 in the order of memory, saturated to bytes in the order of memory.
+// Saturates two registers of i16 to bytes, both in memory order.
 VG_INLINE Register natural8(Register a, Register b) {
 #if VG_REGISTER_BITS == 512
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), pack16(a, b));
@@ -298,7 +299,7 @@ VG_INLINE Register natural8(Register a, Register b) {
 #endif
 }
 
-// Stores two registers of i16 that `low8` and `high8` gave in the order of memory.
+// Stores two registers of i16 from `low8` and `high8` in memory order.
 VG_INLINE void store_natural16(i16 *at, Register low, Register high) {
 #if VG_REGISTER_BITS == 512
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
@@ -338,7 +339,7 @@ VG_INLINE Register move_bytes(Register a, __m128i positions) {
 }
 #endif
 
-// Bytes saturated from 16-bit lanes, `even` and `odd` in turn.
+// Saturates 16-bit lanes to bytes, alternately from `even` and `odd`.
 VG_INLINE Register interleaved8(Register even, Register odd) {
   const Register packed = pack16(even, odd);
 #if VG_SSSE3

@@ -18,22 +18,22 @@ template <class Element> VG_INLINE Element weigh(const Element *at, i64 step, co
   return to_element<Element>(drop_bits<RESIZE_BITS>(total));
 }
 
-// `dot16` adds the products of two taps, of 16-bit numbers: a weight is split in two of them, low + 4096 high.
+// `dot16` adds the products of two taps, of 16-bit numbers. Therefore a weight is split into two, low + 4096 high.
 constexpr int LOW_BITS = 12;
 
 VG_INLINE i32 low_part(i32 weight) { return ((weight + 2048) & 4095) - 2048; }
 VG_INLINE i32 high_part(i32 weight) { return (weight - low_part(weight)) >> LOW_BITS; }
-// Of the weights of two taps.
+// Low parts of the weights of two taps.
 VG_INLINE i32 low_parts(const i32 *weights) { return pair_of(low_part(weights[0]), low_part(weights[1])); }
 VG_INLINE i32 high_parts(const i32 *weights) { return pair_of(high_part(weights[0]), high_part(weights[1])); }
 
-// Low parts, then high ones, a register of each.
+// Registers of low parts and of high parts.
 struct Weights {
   Register low, high;
 };
 VG_INLINE Weights load_weights(const u8 *at) { return {load_register(at), load_register(at + REGISTER)}; }
 
-// Sums of pixels times low parts, and times high parts.
+// Sums of products with low parts, and with high parts.
 struct Sums {
   Register low = all32(HALF), high = all32(0);
 
@@ -46,20 +46,20 @@ struct Sums {
   VG_MEMBER Register total() const { return right32<RESIZE_BITS>(add32(low, left32<LOW_BITS>(high))); }
 };
 
-// Unrolls a loop over four sums before GCC decides whether they are in memory.
+// Unrolls a loop over four sums early, so that GCC keeps them in registers.
 #define VG_EACH_SUM(i) _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
 
-// Four registers of sums as bytes, saturated.
+// Saturates four registers of sums to bytes.
 VG_INLINE Register bytes_of(const Sums *sums) {
   return pack16(pack32(sums[0].total(), sums[1].total()), pack32(sums[2].total(), sums[3].total()));
 }
 
-// ---- The horizontal pass of colors, by pairs of taps. A block of outputs has four registers of sums: output i is 16
-// bytes of register i % 4, R, G, B and an unused lane. Packing then gives pixels of four bytes, in order.
+// ---- The horizontal pass for three channels, by pairs of taps. A block of outputs has four registers of sums: output
+// i is 16 bytes of register i % 4: R, G, B and an unused lane. Packing then gives pixels of four bytes, in order.
 
 constexpr i64 BLOCK_OUTPUTS = REGISTER / 4;
 constexpr i64 PAIR_WEIGHTS = 8 * REGISTER;  // bytes of a block's weights of two taps
-constexpr i64 PAIR_READ = 16;  // bytes read from two source pixels on
+constexpr i64 PAIR_READ = 16;  // bytes loaded for two source pixels
 
 bool pack_pairs(ResizeScratch &r) {
   const ResizeAxis &x = r.x;
@@ -82,7 +82,7 @@ bool pack_pairs(ResizeScratch &r) {
   return true;
 }
 
-// Each 16 bytes, which begin with two RGB pixels, as 16-bit lanes R, R, G, G, B, B and two unused ones.
+// Converts each 16 bytes, which begin with two RGB pixels, to 16-bit lanes R, R, G, G, B, B and two unused lanes.
 VG_INLINE Register pair_channels(Register pixels) {
 #if VG_SSSE3  // pshufb
   return move_bytes(pixels, _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
@@ -93,12 +93,12 @@ VG_INLINE Register pair_channels(Register pixels) {
 #endif
 }
 
-// Two source pixels of every fourth output. `at`: by output, where its pixels begin.
+// Loads two source pixels of every fourth output. `at`: by output, the begin of its pixels.
 VG_INLINE Register load_pairs(const u8 *const *at, i64 offset) {
   return pair_channels(join_16([=](int output) { return load<Part>(at[output] + offset); }));
 }
 
-// Pixels of four bytes, stored as RGB. Writes a whole register: the next store overwrites the excess.
+// Stores pixels of four bytes as RGB. Writes a full register: the next store overwrites the excess.
 VG_INLINE void store_rgb(u8 *out, Register pixels) {
 #if VG_SSSE3  // pshufb, vpermd
   const Register rgb = move_bytes(pixels, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
@@ -117,7 +117,7 @@ VG_INLINE void store_rgb(u8 *out, Register pixels) {
 #endif
 }
 
-// Inlined for each number of pairs that is a constant, so that compilers unroll the loop over them.
+// Inlined for each constant number of pairs, so that compilers unroll the loop over them.
 VG_INLINE i64 resize_unrolled(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 pairs, u8 *out) {
   source -= 3 * shift;
   i64 output = 0;
@@ -144,13 +144,13 @@ i64 resize_by_pairs(const ResizeScratch &r, const u8 *source, const u8 *end, i64
   }
 }
 
-// ---- The horizontal pass of colors, if each 16 outputs read at most 128 bytes of the source. vpermi2b picks four
-// pixels of each output, and vpdpbusd adds the products of four bytes: a weight is three signed bytes, or digits.
+// ---- The horizontal pass for three channels, if each 16 outputs read at most 128 bytes of the source. vpermi2b picks
+// four pixels per output, and vpdpbusd adds the products of four bytes: a weight is split into three signed bytes.
 
 #if VG_VNNI
 
 constexpr i64 WINDOW = 128, WINDOW_OUTPUTS = 16, WINDOW_WEIGHTS = 192;
-// From 4 bytes of red, 4 of green, 4 of blue and 4 unused ones, four times, to RGB.
+// Shuffle of four groups of 4 red, 4 green, 4 blue and 4 unused bytes to RGB.
 constexpr ByteTable BY_PIXEL = byte_table([](int i) { return 16 * (i / 12) + 4 * (i % 3) + i % 12 / 3; });
 
 struct DigitSums {
@@ -230,7 +230,7 @@ bool pack_weights(ResizeScratch &r) {
   return r.has_windows ? pack_windows(r) : pack_pairs(r);
 }
 
-// Resizes the first outputs of a row along x, as many as `resize_row` leaves to vectors; returns their number.
+// Resizes the first outputs of a row along x by vectors; returns their number. `resize_row` computes the others.
 template <class Element>
 i64 resize_vectors(const ResizeScratch &, const Element *, const Element *, i64, i64, Element *) {
   return 0;
@@ -240,7 +240,7 @@ i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 
   return r.has_windows ? resize_by_windows(r, source, end, shift, out) : resize_by_pairs(r, source, end, shift, out);
 }
 
-// Resizes a row along x. `source`: its pixels from column `shift` on; `end`: of memory that may be read. Writes up to a
+// Resizes a row along x. `source`: its pixels from column `shift` on; `end`: end of readable memory. Writes up to a
 // block of bytes beyond the row.
 template <class Element> void resize_row(const ResizeScratch &r, const Element *source, const Element *end, i64 shift,
                                          i64 channels, Element *out) {
@@ -254,7 +254,7 @@ template <class Element> void resize_row(const ResizeScratch &r, const Element *
 
 // ---- The vertical pass, the same for any number of channels.
 
-// REGISTER bytes of a line. Inlined for each number of pairs that is a constant.
+// Computes REGISTER bytes of a line. Inlined for each constant number of pairs.
 VG_INLINE void mix_block(const u8 *source, i64 stride, i64 count, i64 pairs, const u8 *weights, u8 *out) {
   Sums sums[4];
   for (i64 pair = 0; pair < pairs; pair++, weights += 2 * REGISTER) {
@@ -277,8 +277,8 @@ VG_INLINE void mix_blocks(const u8 *source, i64 stride, i64 bytes, i64 count, i6
   }
 }
 
-// Output line `y`, of `count` values, from source lines that are `stride` values apart. `source`: the first that has a
-// weight.
+// Computes output line `y`, of `count` values, from source lines that are `stride` values apart. `source`: the first
+// line with a weight.
 template <class Element>
 void mix_lines(ResizeScratch &r, const Element *source, i64 stride, i64 count, i64 y, Element *out) {
   for (i64 i = 0; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of(y), r.y.count[y]);
@@ -300,7 +300,7 @@ void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y,
 }
 
 bool is_mirrored(const f64 *args) { return args[6] != 0; }
-// The vertical pass comes first where that is less work.
+// True if the vertical pass comes first because that is less work, as lowering decided.
 bool is_vertical_first(const f64 *args) { return args[7] != 0; }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Weights of an antialiased resize, as Pillow computes them: in double precision, then in fixed point.
+// Weights of an antialiased resize, as Pillow computes them: in double precision, then in fixed point. GPU counterpart:
+// `write_weights` in executors/cuda/kernels/resample.py; definition: `weights` in tests/oracle/resample.py.
 #include "resize.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Pillow has these in single precision.
+// Pillow has these constants in single precision.
 constexpr f64 HAMMING_MEAN = 0.54f, HAMMING_SWING = 0.46f;
 
 f64 filter_radius(int filter) {
@@ -35,7 +36,7 @@ template <int filter> f64 filter_at(f64 x) {
   return cubic(x);
 }
 
-// Computes the weights of an output from its center in the source; returns the range of source indices that have them.
+// Computes the weights of an output from its center in the source; returns the range of source indices with weights.
 template <int filter> Range weigh_output(f64 center, f64 support, f64 inverse, i64 in_size, f64 *exact) {
   const i64 first = (i64)(center - support + 0.5), end = (i64)(center + support + 0.5);
   const Range range = {max_of<i64>(first, 0), min_of(end, in_size)};

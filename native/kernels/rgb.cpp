@@ -1,4 +1,4 @@
-// Pixels of Pillow's images, of four bytes each, as three. See variegate/decode/memory.py.
+// Converts pixels of Pillow's images from four bytes to three. See variegate/decode/memory.py.
 #include "../simd.h"
 
 namespace vg::VG_LEVEL {
@@ -15,7 +15,7 @@ struct ArrowArray {
 
 namespace {
 
-// Four bytes a pixel, in one piece; null if the array is of another form.
+// The pixels, if they have four bytes each and are contiguous; null for other arrays.
 const u8 *find_pixels(const ArrowArray *array, i64 pixels) {
   if (array->length != pixels || array->offset != 0 || array->n_children != 1) return nullptr;
   const ArrowArray *values = array->children[0];
@@ -26,7 +26,7 @@ const u8 *find_pixels(const ArrowArray *array, i64 pixels) {
 void drop_fourth_bytes(const u8 *from, i64 pixels, u8 *to) {
   i64 i = 0;
 #if VG_SSSE3
-  // Each store writes four bytes too many, which the next one overwrites.
+  // Each store writes four excess bytes, which the next store overwrites.
   const __m128i order = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
   for (; i + 6 <= pixels; i += 4) {
     const __m128i four = _mm_loadu_si128((const __m128i *)(from + 4 * i));
@@ -46,7 +46,7 @@ void drop_fourth_bytes(const u8 *from, i64 pixels, u8 *to) {
 
 }  // namespace
 
-// Writes u8[pixels, 3]. Returns 0 if the array does not hold four bytes a pixel.
+// Writes u8[pixels, 3]. Returns 0 if the array does not have four contiguous bytes per pixel.
 VG_EXPORT i64 VG_ENTRY(vg_unpack_rgb)(const ArrowArray *array, i64 pixels, u8 *out) {
   const u8 *from = find_pixels(array, pixels);
   if (!from) return 0;

@@ -1,4 +1,6 @@
-// The rows of a batch, pass by pass. For every row of pixels: source, value operations, outside, position, store.
+// Runs the rows of a batch, pass by pass. For every row of pixels: read the source, apply value operations, fill pixels
+// outside, apply operations that depend on position, store. GPU counterpart: `run_pass` in
+// executors/cuda/kernels/fused.py; definition: tests/oracle/executor.py.
 #include "../coords.h"
 #include "deep.h"
 #include "reader.h"
@@ -27,11 +29,11 @@ bool TableScratch::reserve(i64 slots, i64 element_bytes) {
 
 namespace {
 
-// The largest image that fits into a second-level cache beside the one at hand.
+// The largest image, in bytes, that fits into a second-level cache in addition to the current one.
 constexpr i64 PREFETCHED = 1 << 18;
 
-// An image that is brought into the cache while another one is made: whatever does not read in order would wait for
-// every line of it.
+// Prefetches the next image while the current one is computed, because reads out of order would wait for each of its
+// lines.
 struct NextImage {
   const void *pixels;
   i64 bytes;
@@ -44,14 +46,14 @@ NextImage next_image(const Batch *batch, i64 r, i64 end, i64 element_bytes) {
   return {batch->sources[r], bytes <= PREFETCHED ? bytes : 0};
 }
 
-// One reading of an image and writing of another: a pass, or the part of it that comes before its filter.
+// One read of an image and one write of another: a pass, or the part of a pass before its filter.
 template <class Element> struct Step {
   const i32 *pass;
   ImageOf<Element> image;
   Target target;
 };
 
-// The pass of what comes before a filter, or an interpolating map: tables, and at most one map.
+// Describes the operations before a filter or an interpolating map as a pass: tables, and at most one map.
 void describe_input(const Row &row, const i32 *pass, i32 *input) {
   memset(input, 0, PASS_FIELDS * sizeof(i32));
   const i32 begin = pass[PassField::BEGIN], end = pass[PassField::FIRST];
@@ -71,8 +73,7 @@ void describe_input(const Row &row, const i32 *pass, i32 *input) {
   input[PassField::STATISTICS] = input[PassField::STATISTICS_END] = end;
 }
 
-// Finds the maps of a step and the colors of what lies outside of them; prepares tables and weights, of lines `y`
-// alone where that saves work.
+// Finds the maps of a step and their fill colors; prepares tables and weights, for lines `y` only if that saves work.
 template <class Element>
 Status prepare(const Row &row, const Step<Element> &step, Range y, Scratch &s, Reader &reader) {
   const i32 *pass = step.pass;
@@ -90,7 +91,7 @@ Status prepare(const Row &row, const Step<Element> &step, Range y, Scratch &s, R
   return has_memory ? OK : OUT_OF_MEMORY;
 }
 
-// Row `y` of a step into the planes; returns the part that is inside, where that is one range.
+// Reads row `y` of a step to the planes; returns the columns inside if they are one range.
 template <class Element> Range read_row(const Row &row, const Step<Element> &step, const Reader &reader, i64 y,
                                         PlanesOf<Element> planes, Scratch &s) {
   const ImageOf<Element> &image = step.image;
@@ -121,7 +122,7 @@ template <class Element> Range read_row(const Row &row, const Step<Element> &ste
   return all;
 }
 
-// Lines `y` of a step's target.
+// Computes lines `y` of a step's target.
 template <class Element>
 Status run_step(const Row &row, const Step<Element> &step, Range y, NextImage next, Scratch &s) {
   Reader reader;
@@ -134,7 +135,7 @@ Status run_step(const Row &row, const Step<Element> &step, Range y, NextImage ne
     const i64 done = (line - y.first) * prefetched;
     prefetch((const u8 *)next.pixels + done, min_of(prefetched, next.bytes - done));
     PlanesOf<Element> planes = s.row.planes<Element>();
-    // In place: what a filter sees is no chain of maps, and nothing that is made elsewhere.
+    // In place, which works for a filter's input: it has no chain of maps.
     if (target.storage == Storage::PLANES)
       planes = {(Element *)s.filter.first + 3 * line * s.filter.stride, s.filter.stride};
     Range inside = read_row(row, step, reader, line, planes, s);
@@ -162,8 +163,8 @@ bool has_input(const i32 *pass) {
          (source == PassSource::INTERPOLATED && pass[PassField::FIRST] > pass[PassField::BEGIN]);
 }
 
-// Lines `y` of what a pass's filter sees, into the planes of the scratch; or of what its map reads through tables, into
-// `tabled`. `target`: the pass's.
+// Computes lines `y` of the input of a pass's filter, to the planes of the scratch; or of the image after tables that
+// the pass's map reads, to `tabled`. `target`: target of the pass.
 template <class Element> Status make_input(const Row &row, const i32 *pass, const ImageOf<Element> &image,
                                            const Target &target, Range y, u8 *tabled, NextImage next, Scratch &s) {
   i32 input[PASS_FIELDS];
@@ -174,7 +175,7 @@ template <class Element> Status make_input(const Row &row, const i32 *pass, cons
   return run_step(row, step, y, next, s);
 }
 
-// A pass: what its filter sees (or an interpolating map, through tables) is made first, as a whole.
+// Runs a pass. First computes the full input of its filter, or of an interpolating map after tables.
 template <class Element> Status run_pass(const Row &row, const i32 *pass, const ImageOf<Element> &source,
                                          const Target &target, NextImage &next, Scratch &s) {
   ImageOf<Element> image = source;
@@ -198,7 +199,7 @@ template <class Element> Status run_pass(const Row &row, const i32 *pass, const 
   return status;
 }
 
-// The longest side of the images and results of a row's slots, with what its filters read beyond.
+// The longest side of the images and results of a row's slots, plus the margins of filters.
 i64 longest_side(const Row &row, const i32 *shape, i64 length) {
   i64 side = max_of(shape[0], shape[1]), margin = 0;
   for (i64 k = 0; k < length; k++) {
@@ -208,7 +209,7 @@ i64 longest_side(const Row &row, const i32 *shape, i64 length) {
   return side + 2 * margin;
 }
 
-// What a pass writes to: its row's result if it is the last one, else interleaved bytes.
+// The target of a pass: the row's result for the last pass, else interleaved elements.
 Target target_of(const Batch *batch, const i32 *pass, u8 *at, i64 channels, bool is_last) {
   Target target = {
       at, Storage::BYTES_HWC, pass[PassField::HEIGHT], pass[PassField::WIDTH], channels, false, nullptr, nullptr};
@@ -251,8 +252,8 @@ template <class Element> Status run_row(const Batch *batch, i64 r, i64 end, Scra
   return OK;
 }
 
-// Bytes of the memory that a pass's filter, or its map through tables, reads. 0 for passes that read their image, and
-// for filters that read few lines: a band makes these by itself.
+// Size of the INPUT buffer of a pass in bytes, for its filter or its map after tables. 0 for passes that read their
+// image directly, and for filters that read few lines, which each band computes itself.
 template <class Element> i64 input_bytes(const Row &row, const i32 *pass, const ImageOf<Element> &image) {
   if (!has_input(pass)) return 0;
   if (pass[PassField::SOURCE] != PassSource::FILTER) return image.bytes() + BLOCK;
@@ -260,7 +261,7 @@ template <class Element> i64 input_bytes(const Row &row, const i32 *pass, const 
   return filter_bytes<Element>(row, pass[PassField::FIRST], pass[PassField::HEIGHT], pass[PassField::WIDTH]) + BLOCK;
 }
 
-// What the filter of a pass reads for its lines `y`, into a thread's own memory.
+// Computes the filter's input for lines `y` of a pass, in the thread's private memory.
 template <class Element> Status make_filter_input(const Row &row, const i32 *pass, const ImageOf<Element> &image,
                                                   const Target &target, Range y, Scratch &s) {
   const i64 slot = pass[PassField::FIRST], radius = filter_radius(row, slot);
@@ -273,7 +274,7 @@ template <class Element> Status make_filter_input(const Row &row, const i32 *pas
   return status;
 }
 
-// One step of a pass whose memory several workers share. The steps before it are done.
+// Runs one step of a pass whose memory several workers share, after the steps before it.
 template <class Element> Status run_band(const BandCall &call, Scratch &s) {
   const Row row = row_of(call.batch, call.row);
   const i32 *pass = pass_of(call.batch, call.row, call.pass);
@@ -329,7 +330,7 @@ template <class Element> Status run_rows(const RunCall &call) {
 
 }  // namespace
 
-// All passes of rows begin..end of a batch.
+// Runs all passes of rows begin..end of a batch.
 VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
   switch (call->batch->depth) {
     case Depth::UINT16: return run_rows<u16>(*call);
@@ -338,7 +339,7 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
   }
 }
 
-// A step of a pass, on some of its lines.
+// Runs a step of a pass on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
   auto &scratch = *(Scratch *)call->scratch;
   const Status status = run_band<u8>(*call, scratch);
@@ -353,7 +354,7 @@ VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
   return input_bytes(row, pass_of(call->batch, call->row, call->pass), image);
 }
 
-// A thread's memory, empty; null if there is none.
+// Allocates an empty scratch for a thread; null if there is no memory.
 VG_EXPORT void *VG_ENTRY(vg_new_scratch)() { return calloc(1, sizeof(Scratch)); }
 
 VG_EXPORT void VG_ENTRY(vg_free_scratch)(void *memory) {

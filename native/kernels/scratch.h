@@ -1,4 +1,4 @@
-// A thread's memory: what all kernels use, and what each family adds.
+// A thread's scratch memory: buffers of all kernels, and of each family.
 #pragma once
 #include "blend.h"
 #include "filters.h"
@@ -15,7 +15,7 @@ struct Scratch {
   RowScratch row;
   TableScratch tables;
   Buffer<u8> canvas[2];  // images between passes
-  Buffer<u8> tabled;  // an image read through tables, for maps that interpolate
+  Buffer<u8> tabled;  // an image after tables, for maps that interpolate
   NearestScratch nearest;
   InterpolateScratch interpolate;
   ResizeScratch resize;

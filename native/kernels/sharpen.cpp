@@ -1,28 +1,30 @@
-// SHARPNESS: Pillow's blend with its SMOOTH filter, in float32, worked out in integers where they lead to the same.
+// SHARPNESS: Pillow's blend with its SMOOTH filter in float32, computed in integers if the results are equal. GPU
+// counterpart: `_sharpen` in executors/cuda/kernels/neighborhood.py; definition: `sharpness` in
+// tests/oracle/neighborhood.py.
 #include "filter_rows.h"
 #include "registers.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Of a factor in fixed point: all bits, and those that gaps between levels multiply as they are.
+// Fraction bits of a factor in fixed point, and the number of its low bits, which are multiplied separately.
 constexpr int FACTOR_BITS = 22, LOW_BITS = 7;
-// Products with gaps between levels fit into 32 bits.
+// Products of a factor and the difference of two values fit into 32 bits up to this factor.
 constexpr f32 LARGEST_FACTOR = 1 << 22;
 constexpr int MOST_SHIFT = 21, LEAST_SHIFT = 8;
 
-// floor((2 total + 13) / 26) is what Pillow's float32 rounds a sum of weights 1 and 5 to. The product is exact for
+// Pillow's float32 arithmetic rounds a sum with weights 1 and 5 to floor((2 total + 13) / 26). The product is exact for
 // every total up to 13 * 255.
 constexpr u32 RECIPROCAL = 20165;
 constexpr int RECIPROCAL_SHIFT = 19;
 
-// The mean with SMOOTH's weights, of which `total` is the sum. Integers are rounded to the nearest.
+// The mean with SMOOTH's weights. `total`: the weighted sum. Integers are rounded to the nearest.
 template <class Sum> VG_INLINE Sum smooth_of(Sum total) {
   if constexpr (IS_FLOAT<Sum>) return total / 13;
   else return (2 * total + 13) / 26;
 }
 
-// Columns 1..width - 2, by the definition: smooth + factor * (value - smooth), cut off and clipped.
+// Computes columns 1..width - 2 by the definition: smooth + factor * (value - smooth), truncated and clipped.
 template <class Element> void sharpen_columns(const Element *above, const Element *row, const Element *below, i64 width,
                                               const SharpenScratch &sharpen, Element *__restrict out) {
   for (i64 x = 1; x < width - 1; x++) {
@@ -34,7 +36,7 @@ template <class Element> void sharpen_columns(const Element *above, const Elemen
   }
 }
 
-// The blend by the definition, of i16.
+// The blend by the definition, for i16.
 struct FloatBlend {
   FloatLanes factor;
 
@@ -59,8 +61,8 @@ struct IntegerBlend {
   }
 };
 
-// From column 1 on, and past the last one. Columns are taken in two halves, even and odd ones, as products of bytes add
-// neighbors up.
+// Computes columns from 1 to beyond the last. Even and odd columns are separate, because products of bytes are summed
+// in adjacent pairs.
 template <class Blend>
 void sharpen_vectors(const u8 *above, const u8 *row, const u8 *below, i64 width, const Blend blend, u8 *out) {
   // All weights are doubled, see RECIPROCAL.
@@ -92,13 +94,13 @@ void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width,
   else sharpen_columns<u8>(above, row, below, width, sharpen, out);
 }
 
-// Products in float32 and in fixed point round down to the same integers, for all gaps between two levels.
+// True if products in float32 and in fixed point round down to equal integers for all differences of two values.
 bool rounds_equally(f32 factor, i32 fixed, i32 rounding, int shift) {
   i32 misses = 0;
   for (i32 gap = -255; gap <= 255; gap++) {
     const f32 product = factor * (f32)gap;
     const f32 rest = product - (f32)((fixed * gap + rounding) >> shift);
-    // Sums beyond 0 and 255 are cut off. Half a unit in the last place of those up to 511 is 2**-16.
+    // Sums outside 0..255 are clipped. Half a unit in the last place of sums up to 511 is 2**-16.
     misses |= (fabsf(product) < 256.0f) & !((rest >= 0.0f) & (rest < 1.0f - 0x1p-16f));
   }
   return misses == 0;
@@ -106,10 +108,10 @@ bool rounds_equally(f32 factor, i32 fixed, i32 rounding, int shift) {
 
 }  // namespace
 
-// A product in float32, added to a level and rounded down, is that level and the product rounded down, but for products
-// so close below an integer that the sum is rounded up to it. So the factor in fixed point is as good as float32 if it
-// rounds down to the same integers. Products that float32 rounds up to an integer, as many of decimal fractions, need a
-// little more than the nearest fixed point. Few factors fail.
+// In float32, floor(value + product) is value + floor(product), except for products so close below an integer that the
+// sum rounds up to it. So a factor in fixed point is equivalent if all its products round down to the same integers.
+// Products that float32 rounds up to an integer, as happens with decimal fractions, need slightly more than the nearest
+// fixed-point factor. Few factors fail.
 void prepare_sharpen(f32 factor, SharpenScratch &sharpen) {
   sharpen.factor = factor;
   sharpen.is_exact = false;

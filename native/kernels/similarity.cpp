@@ -1,4 +1,4 @@
-// The comparison of two small pictures: a least-squares fit of six numbers, done twice.
+// Comparison of two small pictures by a least-squares fit of six parameters, repeated once without outliers.
 #include "similarity.h"
 
 namespace vg::VG_LEVEL {
@@ -7,20 +7,22 @@ namespace {
 constexpr int SIDE = SIGNATURE_SIDE, CHROMA = SIGNATURE_CHROMA_SIDE;
 constexpr int LUMA_BYTES = SIDE * SIDE, CHROMA_BYTES = 2 * CHROMA * CHROMA;
 constexpr int TERMS = 6;
-// Levels that pixels of images which look the same may differ by.
+// Difference in pixel values that images which look alike may have.
 constexpr f64 NOISE = 1.0;
-// Small pictures of less standard deviation, in levels, are blank: they are alike where their colors are.
+// Small pictures with a smaller standard deviation are blank; these are alike if their mean colors differ by less than
+// SAME_COLOR.
 constexpr f64 BLANK = 1.5, SAME_COLOR = 3;
-// Mean levels of Cb and Cr: of gray images at most, and by which they may differ, or in parts of their sum.
+// Limits of mean Cb and Cr: for gray images; for the difference of two images; for that difference relative to their
+// sum.
 constexpr f64 GRAY = 1.5, HUES = 5.0, HUES_PART = 0.35;
-// Pixels whose residual is beyond so many standard deviations of it are left out of the second fit.
+// The second fit excludes pixels whose residual exceeds this many standard deviations.
 constexpr f64 OUTLIER = 2.0;
 
-// Numbers of a row of the system, as wide as the widest vectors: six terms, the value, and a zero.
+// Numbers per row of the system, the width of the widest vectors: six terms, the value, and a zero.
 constexpr int WIDTH = 8;
 typedef f64 SystemRow __attribute__((vector_size(8 * WIDTH)));
 
-// Place of pixel (v, u) of a flipped picture in the picture.
+// Index in the picture of pixel (v, u) of the flipped picture.
 VG_INLINE int flipped_index(int v, int u, int flip, int side) {
   return (flip & 2 ? side - 1 - v : v) * side + (flip & 1 ? side - 1 - u : u);
 }
@@ -39,8 +41,8 @@ int greatest_chroma_difference(const u8 *one, const u8 *other, int flip) {
   return greatest;
 }
 
-// True if the colors differ by much, absolutely and beside how colorful both are. A gray image may be a copy of one of
-// any colors.
+// True if the colors differ by much, both absolutely and relative to their saturation. A gray image may be a copy of an
+// image of any color.
 bool have_other_hues(const u8 *one, const u8 *other, int flip) {
   int strength = 0, strength_other = 0, difference = 0;
   for_each_chroma(one, other, flip, [&](int a, int b) {
@@ -52,13 +54,13 @@ bool have_other_hues(const u8 *one, const u8 *other, int flip) {
   return difference > max_of(HUES * CHROMA_BYTES, HUES_PART * (strength + strength_other));
 }
 
-// A picture that is fitted to another one.
+// The fit of a picture to another one.
 struct Fit {
   f64 picture[LUMA_BYTES];
   f64 rest[LUMA_BYTES];
   SystemRow system[TERMS];
 
-  // Terms of brightness, contrast, a move and a stretch: 1, the picture, its slopes, slopes by place.
+  // Terms of brightness, contrast, translation and scale: 1, the picture, its slopes, its slopes times the position.
   SystemRow terms_at(f64 mean, int v, int u) const {
     const f64 *at = picture + v * SIDE + u;
     const f64 middle = (SIDE - 1) / 2.0;
@@ -82,8 +84,8 @@ struct Fit {
     memcpy(system, sums, sizeof system);
   }
 
-  // Symmetric equations, by elimination; number TERMS of each row becomes the solution. What is not determined becomes
-  // 0.
+  // Solves the symmetric equations by elimination; number TERMS of each row becomes the solution. Undetermined
+  // parameters become 0.
   void solve() {
     for (int i = 0; i < TERMS; i++)
       for (int j = 0; j < i; j++) system[i][j] = system[j][i];
@@ -130,9 +132,9 @@ struct Fit {
     return left / (sqrt(max_of(square_seen / (f64)inliers - fraction * fraction, 0.0)) + NOISE);
   }
 
-  // What is left of the picture fitted to `other`, in parts of what the same pixels of `other` deviate: where a small
-  // thing before a plain sky is all that does not fit, nothing is left to be alike. UNLIKE for what would have to be
-  // inverted.
+  // The standard deviation of the fit's residual relative to that of the same pixels of `other`. If only a small object
+  // before a plain sky does not fit, the other pixels have no deviation, so nothing is alike. UNLIKE if the fit would
+  // invert the picture.
   f64 compare(f64 mean, const u8 *other, f64 mean_other) {
     f64 limit = INFINITY, result = UNLIKE;
     for (int time = 0; time < 2; time++) {

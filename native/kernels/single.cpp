@@ -1,4 +1,4 @@
-// One image: its program is drawn, lowered and run by one call.
+// Single images: one call draws, lowers and runs the program. See variegate/executors/cpu/single.py.
 #include "../constants.h"
 
 VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all);
@@ -7,7 +7,7 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call);
 
 namespace vg::VG_LEVEL {
 
-// A call that comes back with a SingleStatus may be repeated, and goes on from there.
+// A call that returns a SingleStatus may be repeated after the caller has handled it, and continues from there.
 VG_EXPORT i64 VG_ENTRY(vg_make_one)(SingleCall *call) {
   Lowering *lowering = call->lowering;
   if (!call->is_lowered) {

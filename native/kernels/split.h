@@ -1,14 +1,14 @@
-// Interleaved pixels, of three or four bytes, taken apart into planes: a few instructions for each 16 to 64 pixels.
+// Splits interleaved pixels of three or four bytes into planes, with a few instructions per 16 to 64 pixels.
 #pragma once
 #include "../simd.h"
 #include "executor.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12's own headers of intrinsics begin vectors with themselves.
+// GCC 12's headers of intrinsics initialize vectors with themselves.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// A loop of scalar loads: with AVX2, compilers would make gather instructions of it, which take longer.
+// For loops of scalar loads: with AVX2, compilers would emit gather instructions, which are slower.
 #if defined(__clang__)
 #define VG_SCALAR_LOOP _Pragma("clang loop vectorize(disable)")
 #define VG_SCALAR_FUNCTION VG_NOINLINE
@@ -19,7 +19,7 @@
 
 namespace vg::VG_LEVEL {
 
-// Numbers of bytes for shuffles: a function of the position.
+// Byte indices for shuffles, as a function of the position.
 struct ByteTable {
   alignas(64) u8 at[64];
 };
@@ -33,7 +33,7 @@ typedef u8 Bytes16 __attribute__((vector_size(16)));
 #define VG_EACH_8(F, i) F(i), F(i + 1), F(i + 2), F(i + 3), F(i + 4), F(i + 5), F(i + 6), F(i + 7)
 #define VG_EACH_16(F) VG_EACH_8(F, 0), VG_EACH_8(F, 8)
 
-// `split_step` takes SPLIT_STEP RGB pixels apart; `is_mirrored`: the last pixel comes first.
+// `split_step` splits SPLIT_STEP RGB pixels; `is_mirrored`: in reverse order.
 #if VG_VBMI  // vpermi2b
 constexpr i64 SPLIT_STEP = 64;
 
@@ -56,10 +56,10 @@ template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red,
   _mm512_storeu_si512(green, channel(GREENS));
   _mm512_storeu_si512(blue, channel(BLUES));
 }
-#elif VG_AVX2  // vpshufb: two stretches of 16 pixels side by side, within which bytes move
+#elif VG_AVX2  // vpshufb: two segments of 16 pixels in one register, within which bytes move
 constexpr i64 SPLIT_STEP = 32;
 
-// Byte j of a stretch's three vectors holds channel c in just one of them.
+// For each j, exactly one of a segment's three vectors has channel c in byte j.
 constexpr ByteTable rgb_blend(int c, int k) {
   return byte_table([=](int j) { return (c - j % 16 + 18) % 3 == k ? 255 : 0; });
 }
@@ -118,7 +118,7 @@ template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red,
 }
 #endif
 
-// `count` RGB pixels into planes. Neither reads nor writes go beyond them.
+// Splits `count` RGB pixels into planes. Reads and writes nothing outside them.
 template <bool is_mirrored, class Element>
 VG_INLINE void split_rgb(const Element *source, i64 count, Element *red, Element *green, Element *blue) {
   VG_SCALAR_LOOP
@@ -138,7 +138,7 @@ template <bool is_mirrored> VG_INLINE void split_rgb(const u8 *source, i64 count
   }
 }
 
-// `split_words_step` takes 64 pixels of four bytes apart, of which the fourth does not count.
+// Splits 64 pixels of four bytes; the fourth byte is ignored.
 VG_INLINE void split_words_step(const u8 *source, u8 *red, u8 *green, u8 *blue) {
 #if VG_VBMI  // vpermi2b
   static constexpr ByteTable REDS = byte_table([](int i) { return 4 * i % 128; });
@@ -196,7 +196,7 @@ VG_INLINE void split_words_step(const u8 *source, u8 *red, u8 *green, u8 *blue) 
 #endif
 }
 
-// `count` words into planes, rounded up to whole blocks of 64.
+// Splits `count` words into planes, rounded up to blocks of 64.
 VG_INLINE void split_words(const i32 *words, i64 count, Planes planes, i64 at) {
   for (i64 x = 0; x < count; x += 64)
     split_words_step((const u8 *)(words + x), planes[0] + at + x, planes[1] + at + x, planes[2] + at + x);

@@ -1,4 +1,4 @@
-// Tables of CONTRAST, AUTOCONTRAST and EQUALIZE, from what is measured of the image that they see.
+// Tables of CONTRAST, AUTOCONTRAST and EQUALIZE, from statistics of their input image.
 #include "statistics.h"
 #include "../coords.h"
 #include "interleave.h"
@@ -8,13 +8,13 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Tables that come before a statistic, joined.
+// The composed tables before a statistic.
 struct JoinedTables {
   u8 at[3][256];
   bool are_identity;
 };
 
-// What a statistic sees: a part of the image, and so many pixels of a color besides, through tables.
+// The input of a statistic: a part of the image and a number of pixels of the fill color, after tables.
 struct View {
   const Image &image;
   Seen seen;
@@ -28,7 +28,7 @@ void join_tables(const Row &row, i64 begin, i64 stop, i64 channels, const u8 *lu
   for (i64 k = begin; k < stop; k++) apply_value<u8>(row, k, channels, luts, {tables.at[0], 256}, {0, 256});
 }
 
-// `pixels` pixels from number `first` on through the tables.
+// Applies the tables to `pixels` pixels from index `first` on.
 Planes look_up_planes(const View &view, i64 first, i64 pixels, Scratch &s) {
   const Planes planes = s.row.planes();
   copy_pixels(view.image, first, pixels, false, planes, 0);
@@ -44,7 +44,7 @@ const u8 *look_up_pixels(const View &view, i64 first, i64 pixels, Scratch &s) {
   return s.row.interleaved.at;
 }
 
-// Calls measure(bytes, count) with everything that is seen of the image, in rows or in one piece.
+// Calls measure(bytes, count) for the visible part of the image, row by row or at once.
 template <class Measure> void for_each_row(const View &view, bool through_tables, Scratch &s, Measure measure) {
   const Image &image = view.image;
   const Rectangle &part = view.seen.part;
@@ -92,7 +92,7 @@ void contrast(const View &view, f32 factor, u8 *table, Scratch &s) {
   for (i64 c = 1; c < channels; c++) memcpy(table + 256 * c, table, 256);
 }
 
-// ImageOps.autocontrast without cutoff: double arithmetic, truncated, clipped.
+// The table of ImageOps.autocontrast without cutoff, in double, truncated, clipped. GPU counterpart: `_stretch`.
 void autocontrast_table(i32 low, i32 high, u8 *table) {
   const bool is_identity = high <= low;
   const f64 scale = is_identity ? 1.0 : 255.0 / (high - low), offset = is_identity ? 0.0 : -low * scale;
@@ -110,7 +110,7 @@ bool is_monotone(const u8 *table) {
 
 void autocontrast(const View &view, u8 *table, Scratch &s) {
   const i64 channels = view.image.channels;
-  // Monotone tables keep extremes at the ends, so that few rows are looked up.
+  // If all tables are monotone, the extremes after tables follow from the extremes before.
   bool keeps_extremes = true;
   for (i64 c = 0; c < channels; c++) keeps_extremes &= view.tables.are_identity || is_monotone(view.tables.at[c]);
   Extremes extremes;
@@ -142,7 +142,7 @@ void equalize(const View &view, u8 *table, Scratch &s) {
   memset(&histogram, 0, sizeof histogram);
   for_each_row(view, false, s, [&](const u8 *bytes, i64 count) { count_bytes(bytes, count, histogram); });
   for (i64 c = 0; c < channels; c++) {
-    // Counts move through the tables instead of the pixels.
+    // Applies the tables to the counts instead of the pixels.
     i64 counts[256] = {};
     for (i64 d = c; d < 3; d += channels)
       for (const auto &part : histogram.counts[d])
@@ -176,7 +176,7 @@ void equalize_table(const i64 *counts, u8 *table) {
     for (int i = 0; i < 256; i++) table[i] = (u8)i;
     return;
   }
-  // Exact in doubles, which divide several times faster than integers of 64 bits.
+  // In float64, which is exact here, and divides several times faster than 64-bit integers.
   f64 running[256];
   i64 sum = step / 2;
   for (int i = 0; i < 256; i++) {

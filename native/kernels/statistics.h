@@ -1,4 +1,5 @@
-// Statistics of the image at a stage, and the tables that they lead to.
+// Statistics of an image, and the lookup tables of CONTRAST, AUTOCONTRAST and EQUALIZE. GPU counterpart:
+// executors/cuda/kernels/statistics.py; definition: tests/oracle/statistics.py.
 #pragma once
 #include "executor.h"
 
@@ -6,29 +7,30 @@ namespace vg::VG_LEVEL {
 
 struct Scratch;
 
-// Tables (`s.tables.lut`) of the statistics of a pass. Only tables and at most one map of whole pixels come before
+// Computes the tables (`s.tables.lut`) of a pass's statistics. Only tables and at most one integer map come before
 // them.
 void measure_statistics(const Row &row, const i32 *pass, const Image &image, Scratch &s);
-// The table of ImageOps.equalize from the counts of 256 levels.
+// The table of ImageOps.equalize from the counts of 256 values.
 void equalize_table(const i64 *counts, u8 *table);
 
-// What statistics measure of interleaved bytes, as many as are a multiple of 3 if they are pixels of three channels.
+// Measures of interleaved bytes. With three channels, the number of bytes is a multiple of 3.
 
 // The sum of Pillow's L of pixels of three channels, or of the bytes of one channel.
 i64 sum_luma(const u8 *bytes, i64 count, i64 channels);
 // The same of pixels in three planes.
 i64 sum_luma(Planes planes, i64 pixels);
 
-// Least and greatest bytes, by position: channel c of three has the positions c, c + 3 and so on.
+// Least and greatest bytes, by position: channel c of three has positions c, c + 3, ...
 struct Extremes {
   static constexpr i64 SIZE = 96;
   alignas(64) u8 low[SIZE], high[SIZE];
 };
 void widen_extremes(const u8 *bytes, i64 count, Extremes &extremes);
 
-// How often each byte is there; bytes take turns between the channels.
+// Counts of each byte value per channel, of interleaved bytes.
 struct Histogram {
-  // Neighbors are often equal, and a counter cannot be raised twice at once: pixels take turns between the tables.
+  // Adjacent pixels are often equal, and an increment waits for the previous increment of the same counter. Therefore
+  // pixels alternate between copies of the table.
   static constexpr int COPIES = 2;
   u32 counts[3][COPIES][256];
 };

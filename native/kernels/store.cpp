@@ -1,4 +1,4 @@
-// Finished rows into their result, as they are or as float32, interleaved or planar.
+// Stores finished rows to the result, as elements or float32, interleaved or planar.
 #include "store.h"
 #include "interleave.h"
 #include "lanes.h"
@@ -18,7 +18,7 @@ template <class Element> void store_as_elements(PlanesOf<Element> planes, i64 y,
   }
 }
 
-// A whole cache line past the caches: lines in parts would be read from memory first.
+// Stores a full cache line, bypassing the caches: partial lines would first be read from memory.
 VG_INLINE void stream_line(const u8 *bytes, Floats scales, Floats biases, f32 *to) {
   for (i64 i = 0; i < LINE; i += LANES) {
     const Floats values = to_floats(load_bytes(bytes + i)) * scales + biases;
@@ -56,7 +56,7 @@ template <class Element> void store_as_floats(PlanesOf<Element> planes, i64 y, c
 
 void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
   const Floats scales = all_floats(scale), biases = all_floats(bias);
-  // Rows that share the cache lines at their ends would be slower past the caches.
+  // Streaming is slower for rows that share a cache line with the next row.
   if (streams && count % LINE == 0 && (uintptr_t)to % 64 == 0) {
     for (i64 x = 0; x < count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
     return;
@@ -70,7 +70,7 @@ void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams,
 }
 
 void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
-  // Three vectors have each channel in every lane.
+  // With period three, three vectors contain scales of all lanes.
   Floats scales[3], biases[3];
   for (int k = 0; k < 3; k++) {
     for (i64 i = 0; i < LANES; i++) {

@@ -1,4 +1,4 @@
-// Finished rows into their result.
+// Storing of finished rows to the result. GPU counterpart: executors/cuda/kernels/store.py.
 #pragma once
 #include "executor.h"
 
@@ -7,7 +7,7 @@ namespace vg::VG_LEVEL {
 // Stores row `y`.
 template <class Element> void store_row(PlanesOf<Element> planes, i64 y, const Target &target);
 
-// `count` values as floats, values * scale + bias; past the caches if `streams`.
+// Stores `count` values as floats, values * scale + bias; bypasses the caches if `streams`.
 template <class Element>
 VG_INLINE void store_scaled(const Element *values, i64 count, f32 scale, f32 bias, bool, f32 *to) {
   for (i64 x = 0; x < count; x++) store(to + x, (f32)values[x] * scale + bias);
@@ -20,7 +20,7 @@ VG_INLINE void store_scaled_pixels(const Element *values, i64 count, const f32 *
 }
 void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to);
 
-// Outputs that went past the caches become visible to other threads.
+// Makes stores that bypassed the caches visible to other threads.
 VG_INLINE void finish_streams() {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();

@@ -1,5 +1,5 @@
-// Taps of interpolated pixels in registers. Four pixels in a row belong to each 16 bytes, so that results need no move
-// across them: i, i + 1, i + 2 and i + 3, those 4 further belong to the next 16 bytes, and so on.
+// Taps of interpolated pixels in registers. Each 16 bytes of a register hold four consecutive pixels (i to i + 3, the
+// next 16 bytes i + 4 to i + 7, ...), so that results need no move across groups of 16 bytes.
 #pragma once
 #include "registers.h"
 #include "split.h"
@@ -8,16 +8,16 @@ namespace vg::VG_LEVEL {
 
 #if VG_SSSE3
 
-// Bytes of each 16, at the positions in a table; 0 at positions of 128 and more (pshufb).
+// Shuffles bytes within each 16 by a table of positions; 0 for positions of 128 or more (pshufb).
 VG_INLINE Register pick(Register a, const ByteTable &table) { return VG_MM(shuffle_epi8)(a, load_register(table.at)); }
 
-// Number k of each four numbers, four times (shufps).
+// Repeats number k of each four numbers four times (shufps).
 template <int k> VG_INLINE Register repeat32(Register a) {
   const auto numbers = (decltype(VG_MM(setzero_ps)()))a;
   return (Register)VG_MM(shuffle_ps)(numbers, numbers, k * 0x55);
 }
 
-// REGISTER / 4 numbers of 16 bits, of which `pick` sees each four as bytes 0, 1, 4, 5, 8, 9, 12 and 13 of 16.
+// Loads REGISTER / 4 numbers of 16 bits. Each four are then bytes 0, 1, 4, 5, 8, 9, 12 and 13 of 16, for `pick`.
 VG_INLINE Register load_spread16(const i16 *at) {
 #if VG_REGISTER_BITS == 512
   return _mm512_cvtepu16_epi32(load<__m256i>(at));

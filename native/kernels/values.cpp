@@ -1,4 +1,5 @@
-// Operations on a pixel's value: tables, mixed channels, and functions of users.
+// Operations on a pixel's value: tables, mixes of channels, and users' functions. GPU counterpart: `apply_value` in
+// executors/cuda/kernels/values.py.
 #include "values.h"
 #include "../levels.h"
 #include "deep.h"
@@ -9,7 +10,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// Image.blend of Pillow in float32, truncated, to be clipped. Factors are small: no sum leaves 32 bits.
+// Pillow's Image.blend in float32, truncated, for later clipping. Factors are limited, so sums fit into 32 bits.
 VG_INLINE Ints blend(Floats degenerate, Ints value, Floats factor) {
   return truncate(degenerate + factor * (to_floats(value) - degenerate));
 }
@@ -41,7 +42,7 @@ void blend_with_luma(Planes planes, Range columns, f32 factor) {
   });
 }
 
-// A float32[3, 4] times (r, g, b, 1), summed from left to right.
+// Multiplies (r, g, b, 1) by a float32[3, 4], summed from left to right.
 template <class Element> void multiply_by_matrix(PlanesOf<Element> planes, Range columns, const f32 *matrix) {
   for (i64 x = columns.first; x < columns.end; x++) {
     const f32 r = planes[0][x], g = planes[1][x], b = planes[2][x];
@@ -69,7 +70,7 @@ void multiply_by_matrix(Planes planes, Range columns, const f32 *matrix) {
   });
 }
 
-// Channel c becomes the one whose number args[c] is.
+// Replaces channel c by channel args[c].
 template <class Element> void permute(PlanesOf<Element> planes, Range columns, const f64 *a) {
   typedef u8 Block __attribute__((vector_size(4 * LANES)));
   const Element *from[] = {planes[(i64)a[0]], planes[(i64)a[1]], planes[(i64)a[2]]};
@@ -81,7 +82,7 @@ template <class Element> void permute(PlanesOf<Element> planes, Range columns, c
   }
 }
 
-// Bounds by themselves: compilers would load the pair as a vector, which waits for its halves to be written.
+// Passes the bounds separately: compilers would load a Range as a vector, which stalls after stores of its halves.
 template <class Element>
 VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> planes, i64 first, i64 end) {
   const Range columns = {first, end};
@@ -97,13 +98,13 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> plane
       if constexpr (HAS_LEVELS<Element>)
         apply_pixel_function(row.batch->pixel_functions[(i64)a[0]], planes, columns, (f32)a[1]);
       return;
-    case ValueOp::LUT: return;  // apply_value looks values up
+    case ValueOp::LUT: return;  // handled by apply_value
   }
 }
 
 }  // namespace
 
-// Short, as most operations are tables, whose rows take no longer than a few calls.
+// Short, because most operations are tables, and a table's row takes as long as a few calls.
 template <class Element> void apply_value(const Row &row, i64 slot, i64 channels, const u8 *luts,
                                           PlanesOf<Element> planes, const Range &columns) {
   const i64 first = columns.first, end = columns.end;

@@ -1,4 +1,5 @@
-// Zooms, fringes of color and scattered pixels: a row of levels from other parts of an image in planes.
+// ZOOM_BLUR, ABERRATION and SCATTER: a row of values from other parts of an image in planes. GPU counterpart:
+// executors/cuda/kernels/warp.py; definition: tests/oracle/neighborhood.py.
 #include "warp.h"
 #include "noise.h"
 
@@ -7,21 +8,21 @@ namespace {
 
 // -- zooms ------------------------------------------------------------------------------------------------------------
 
-// Levels of three channels in one word, with room for the sum of all zooms of each.
+// Shifts of channels in one word, which has room for the sums of all zooms.
 constexpr int GREEN = 21, BLUE = 42;
 constexpr u64 MASK = (1 << GREEN) - 1;
 
-// Positions are in units of 2**-4 pixels. Of the reciprocal of an enlargement:
+// Positions have 4 fraction bits. Scale of the reciprocal of an enlargement:
 constexpr f64 ZOOM_ONE = 32768.0;
 
 i64 zoom_step(i64 number, f64 step) { return (i64)floor(ZOOM_ONE / (1.0 + (f64)number * step) + 0.5); }
 
-// Where row or column `i` of `size` is read, first in units of 2**-16 pixels.
+// The source position of row or column `i` of `size`.
 VG_INLINE i64 zoom_position(i64 i, i64 size, i64 nearer) {
   return ((2 * i - (size - 1)) * nearer + (size - 1) * 32768 + 2048) >> 12;
 }
 
-// Levels between two rows, times 16, packed. `mixed`: room for three rows.
+// Interpolates two rows, times 16, and packs the channels. `mixed`: room for three rows.
 void mix_rows(const FilterImage &image, i64 above, i64 below, i64 down, u16 *__restrict mixed, u64 *__restrict line) {
   const i64 width = image.width;
   const u16 up = (u16)(16 - down), low = (u16)down;
@@ -39,7 +40,7 @@ void mix_rows(const FilterImage &image, i64 above, i64 below, i64 down, u16 *__r
   line[width] = line[width - 1];
 }
 
-// The mean of the image, twice, and of its zooms, each bilinear.
+// The mean of the image, counted twice, and its zooms, each bilinear.
 template <class Element>
 void add_zooms(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out) {
   using Sum = SumOf<Element>;
@@ -87,7 +88,7 @@ void add_zooms(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom,
     u8 *__restrict to = out[c];
     const int shift = GREEN * (int)c;
     for (i64 x = 0; x < width; x++) {
-      // The quotient of integers below 2**13, exactly.
+      // The exact quotient of integers below 2**13.
       const i32 rounded = ((i32)(totals[x] >> shift & MASK) + 128 * count) >> 8;
       to[x] = (u8)(i32)(((f32)rounded + 0.5f) * fraction);
     }
@@ -100,7 +101,7 @@ struct Bend {
   f32 first, second;  // coefficients of the squared distance from the center
 };
 
-// Positions in units of 2**-8 pixels: integers below 2**24, which float32 holds.
+// Computes positions with 8 fraction bits: integers below 2**24, which are exact in float32.
 void find_positions(i64 height, i64 width, i64 y, Bend by, i32 *__restrict columns, i32 *__restrict lines) {
   const f32 half = 0.5f, scale = 256.0f, limit = 1 << 23, zero = 0.0f;
   const f32 in_x = 1.0f / (f32)width, in_y = 1.0f / (f32)height;
@@ -120,7 +121,7 @@ void find_positions(i64 height, i64 width, i64 y, Bend by, i32 *__restrict colum
   }
 }
 
-// Bilinear values of one plane; taps behind its last column and line have weight 0. `taps`: room for a row.
+// Reads bilinear values of one plane; taps after its last column and line have weight 0. `taps`: room for a row.
 template <class Element> void read_positions(const FilterImageOf<Element> &image, i64 channel, const i32 *columns,
                                              const i32 *lines, u32 *, Element *__restrict out) {
   using Sum = SumOf<Element>;

@@ -1,10 +1,10 @@
-// Zooms, fringes of color and scattered pixels: filters that read far away from a pixel.
+// Filters with distant reads: ZOOM_BLUR, ABERRATION, SCATTER. GPU counterpart: executors/cuda/kernels/warp.py.
 #pragma once
 #include "filter_rows.h"
 
 namespace vg::VG_LEVEL {
 
-// ZOOM_BLUR. `a`: its arguments.
+// ZOOM_BLUR. `a`: arguments.
 bool prepare_zoom(i64 width, const f64 *a, ZoomScratch &zoom);
 template <class Element>
 void zoom_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out);
