@@ -10,10 +10,8 @@ from tests.words import problems_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "variegate"
-# Not yet in plain words.
-DIALECT = ("ops",)
 ROOMS = [
-    *sorted(path for path in PACKAGE.iterdir() if path.is_dir() and path.name not in ("__pycache__", *DIALECT)),
+    *sorted(path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"),
     ROOT / "packages/variegate-studio/src",
     ROOT / "benchmarks",
 ]

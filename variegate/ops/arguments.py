@@ -1,4 +1,4 @@
-"""Limits and types of arguments of operations, which take all forms that torchvision takes."""
+"""Limits and types of transform arguments. All forms that torchvision accepts are accepted."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from variegate.errors import short_repr
 from variegate.ops.schema import LARGEST, Argument, Converted, MagnitudeRange, OneOf, Range
 from variegate.program.program import MAX_CHANNELS
 
-# -- how much one transform may ask for: what costs time or memory has an end, named where it is passed ------------
+# -- limits that bound time and memory of one transform; error messages name them ----------------------------------
 
-# Of transforms within one another. Sampling and descriptions call themselves for each.
+# Nesting depth of transforms. Sampling and descriptions recurse once per level.
 MAX_DEPTH = 32
-# Of transforms in one tree: a choice by label among a thousand classes, with ten operations each.
+# Transforms in one tree: enough to choose by label among a thousand classes, with ten operations each.
 MAX_TRANSFORMS = 10_000
-# Blocks of random numbers of one image, 16 bytes each: a mebibyte.
+# Blocks of random numbers per image, 16 bytes each: 1 MiB.
 MAX_SLOTS = 65_536
-# Operations one after another in a policy, where no published one has more than eight.
+# Operations that a policy applies in sequence. No published policy has more than eight.
 MAX_STEPS = 64
-# Strengths of a policy: more than a byte has levels cannot be told apart.
+# Magnitude bins of a policy. Bins beyond 256 are hardly distinguishable in uint8 images.
 MAX_BINS = 1024
-# Of a list of operations or of sub-policies.
+# Entries of a list of operations or sub-policies.
 MAX_ENTRIES = 4096
-# Sides and borders that arguments may name. What is longer than a program can address is refused when it is sampled.
+# Side or border in pixels, as an argument. Sampling refuses images that exceed ``MAX_SIDE`` of a program.
 MAX_LENGTH = 1 << 20
-# Taps of a blur along one axis: three deviations of 170 pixels to each side.
+# Taps of a blur along one axis: three standard deviations of 170 pixels to each side.
 MAX_KERNEL = 1023
-# Rectangles in one image.
+# Rectangles per image.
 MAX_RECTANGLES = 65_536
 
 
 class ArgumentError(ValueError):
     """Raised for a transform argument out of range; ``from_dict`` turns it into a PolicyError with the path.
 
-    The message names the ``owner``, a transform. ``argument``, ``got`` and ``accepted`` are attributes: the argument's
-    name, its value, and what is accepted.
+    The message names the ``owner``, a transform. Attributes are ``argument``, the argument's name, ``got``, its value,
+    and ``accepted``, a description of accepted values.
     """
 
     def __init__(self, owner: object, argument: str, got: object, accepted: str) -> None:
@@ -63,7 +63,7 @@ FILTERS = (*INTERPOLATIONS, "box", "hamming", "lanczos")
 
 
 class InterpolationMode(Enum):
-    """Names of interpolations as in torchvision, for pipelines that use them; the plain strings mean the same."""
+    """Interpolations under torchvision's names. The strings are equivalent."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -75,19 +75,19 @@ class InterpolationMode(Enum):
 
 
 class AutoAugmentPolicy(Enum):
-    """Names of AutoAugment policies as in torchvision; the plain strings mean the same."""
+    """AutoAugment policies under torchvision's names. The strings are equivalent."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
     SVHN = "svhn"
 
 
-# By Pillow's codes, PIL.Image.Resampling. On images that Pillow holds, torchvision's "nearest-exact" is "nearest".
+# Indexed by Pillow's codes, PIL.Image.Resampling. For PIL images, torchvision's "nearest-exact" equals "nearest".
 _BY_CODE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")
 
 
 def two_integers(value: Any, high: int, step: int = 1) -> tuple[int, int] | None:
-    """Two from 1 to ``high``, 1 and multiples of ``step`` after it; one stands for both."""
+    """Parse two integers from 1 to ``high`` in steps of ``step``, or one to repeat. Returns None if invalid."""
     single = as_integer(value)
     both = as_numbers(value, whole=True) if single is None else (single,)
     if both is None or len(both) not in (1, 2) or not all(one in range(1, high + 1, step) for one in both):
@@ -96,7 +96,7 @@ def two_integers(value: Any, high: int, step: int = 1) -> tuple[int, int] | None
 
 
 def several_integers(value: Any, counts: Sequence[int], low: int, high: int) -> int | tuple[int, ...] | None:
-    """One from ``low`` to ``high``, or as many as one of ``counts`` says."""
+    """Parse one integer from ``low`` to ``high``, or a list whose length is in ``counts``. None if invalid."""
     single = as_integer(value)
     numbers = as_numbers(value, whole=True) if single is None else (single,)
     if numbers is None or len(numbers) not in counts or not all(low <= number <= high for number in numbers):
@@ -105,7 +105,7 @@ def several_integers(value: Any, counts: Sequence[int], low: int, high: int) -> 
 
 
 def several_numbers(value: Any, most: int, low: float = -LARGEST) -> float | tuple[float, ...] | None:
-    """One from ``low`` on, or up to ``most`` of them."""
+    """Parse one number of at least ``low``, or a list of up to ``most``. None if invalid."""
     single = as_number(value)
     numbers = as_numbers(value) if single is None else (single,)
     if numbers is None or not 0 < len(numbers) <= most or not all(low <= number <= LARGEST for number in numbers):
@@ -114,14 +114,14 @@ def several_numbers(value: Any, most: int, low: float = -LARGEST) -> float | tup
 
 
 def padding_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
-    """left, top, right, bottom of torchvision's ways to write a padding."""
+    """Convert torchvision's forms of a padding to left, top, right, bottom."""
     sides = (padding,) if isinstance(padding, int) else tuple(padding)
     left, top, right, bottom = sides * (4 // len(sides))
     return left, top, right, bottom
 
 
 def for_images(value: Any) -> Any:
-    """Of torchvision's values by kinds of input, ``{tv_tensors.Image: 3, "others": 0}``, the one that images get."""
+    """Select the value for images from torchvision's dict by input type, ``{tv_tensors.Image: 3, "others": 0}``."""
     if not isinstance(value, Mapping):
         return value
     kinds = {key if isinstance(key, str) else getattr(key, "__name__", str(key)): each for key, each in value.items()}
@@ -129,9 +129,9 @@ def for_images(value: Any) -> Any:
 
 
 class FillColor(Argument):
-    """A level for all channels, one for each, or None for 0; or torchvision's dict of them by kinds of input.
+    """A value for all channels, a value per channel, or None for 0; or torchvision's dict by input type.
 
-    Fractions are dropped, as torchvision does, and levels beyond 0..255 are black or white, as Pillow has it.
+    Fractions are truncated, as by torchvision, and values are clipped to 0..255, as by Pillow.
     """
 
     def check(self, name: str, value: Any, *, error: Refusal = refused) -> Any:
@@ -155,7 +155,7 @@ class FillColor(Argument):
 
 
 def _interpolation(value: Any, choices: Sequence[str]) -> Any:
-    """The name of a torchvision InterpolationMode or of Pillow's code."""
+    """Return the name of a torchvision InterpolationMode or of Pillow's code."""
     plain = getattr(value, "value", value)
     code = as_integer(plain)
     if code is not None and 0 <= code < len(_BY_CODE) and _BY_CODE[code] in choices:
@@ -164,12 +164,12 @@ def _interpolation(value: Any, choices: Sequence[str]) -> Any:
 
 
 def interpolations(*choices: str) -> OneOf:
-    """One of ``choices``, also as a torchvision InterpolationMode or Pillow's code."""
+    """Return an argument that accepts ``choices``, also as a torchvision InterpolationMode or Pillow's code."""
     return OneOf(choices, read=partial(_interpolation, choices=choices))
 
 
 def axes(low: float = -LARGEST, high: float = LARGEST) -> Converted:
-    """A number for both axes, or a list of one; or two, along x and along y."""
+    """Return an argument that accepts a number for both axes, also as a list, or a pair for x and y."""
 
     def convert(value: Any) -> Any:
         single = as_number(value)
@@ -182,7 +182,7 @@ def axes(low: float = -LARGEST, high: float = LARGEST) -> Converted:
 
 
 def two_numbers(value: Any, low: float = -LARGEST, high: float = LARGEST) -> tuple[Any, ...] | None:
-    """Two from ``low`` to ``high``, such as x and y."""
+    """Parse two numbers from ``low`` to ``high``, such as x and y. None if invalid."""
     both = as_numbers(value)
     return both if both is not None and len(both) == 2 and all(low <= each <= high for each in both) else None
 
@@ -194,7 +194,7 @@ Length = Annotated[int, Range(1, MAX_LENGTH)]
 ShareRange = Annotated[Number, Range(0.0, 1.0)]
 AnyMagnitude = Annotated[Number, MagnitudeRange()]
 ShareMagnitude = Annotated[Number, MagnitudeRange(0.0, 1.0)]
-# Areas and other numbers that are not below 0, and factors.
+# Ranges of numbers from 0, such as areas, and of factors.
 AreaRange = Annotated[Pair, Range(0.0)]
 FactorRange = Annotated[Pair, Range(1 / LARGEST)]
 Fill = Annotated[float | Sequence[float] | Mapping[Any, float | Sequence[float] | None] | None, FillColor()]
@@ -210,7 +210,7 @@ Size = Annotated[
         SIZES,
     ),
 ]
-# One, two or four borders, see ``padding_sides``; negative ones cut off.
+# One, two or four borders, see ``padding_sides``. Negative borders crop.
 Padding = Annotated[
     int | Sequence[int],
     Converted(

@@ -1,4 +1,4 @@
-"""Transforms: frozen records of arguments that draw the chances of a batch and emit instructions."""
+"""Transforms: frozen dataclasses of arguments, which draw random numbers for a batch and emit instructions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from variegate.program.program import Output
 from variegate.program.sampling import Rows, Sampling
 from variegate.program.scalar_draw import ScalarDraw
 
-# What runs a transform that is called stands far above what describes one, and brings torch along, so that it is looked
-# up by its name when somebody calls one.
+# Module that runs a transform when it is called. Imported by name on the first call, because it depends on this module
+# and imports torch.
 _CALLED_BY = "variegate.interop.one_sample"
 
 
@@ -34,9 +34,15 @@ _NOT_PICKLED = ("_alone", "_drawn", "_records")
 
 
 class TypicalRange(NamedTuple):
-    """The part of an operation's range that is of use, from ``low`` to ``high``, of the class's number or of ``make``'s
-    argument. ``identity``: the argument that leaves every image as it is. ``unit``: "shorter" for fractions of the
-    image's shorter side. ``spread(low, high, count)``: arguments as far apart as each other."""
+    """Useful range of an operation's magnitude, for tests, pictures and ``preview --sweep``.
+
+    Attributes:
+        low, high: ends of the range, in the unit of the class's magnitude or of ``build``'s argument.
+        identity: the value at which images do not change; None if there is no such value.
+        build: creates the transform from a value of the range; None: pass the value as the magnitude.
+        spacing: ``spacing(low, high, count)`` returns perceptually equidistant values, ``np.linspace`` by default.
+        unit: "shorter" if values are fractions of the image's shorter side; None otherwise.
+    """
 
     low: float
     high: float
@@ -47,8 +53,8 @@ class TypicalRange(NamedTuple):
 
 
 class Recorded:
-    """An image without pixels, which records what is done to it: that of a pipeline's function
-    (``variegate/pipelines``)."""
+    """Base class of symbolic images, which record transforms and functions that a pipeline (``variegate/pipelines``)
+    applies to them."""
 
     __slots__ = ()
 
@@ -58,27 +64,27 @@ class Recorded:
         raise NotImplementedError(f"{type(self).__name__} does not define shape")
 
     def through(self, transform: Transform, others: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The image after a transform that is called with it."""
+        """Record a call of ``transform`` with this image. Returns the resulting image."""
         raise NotImplementedError(f"{type(self).__name__} does not define through()")
 
     def after(self, device: str, op: Op, args: Sequence[float], flags: int, fill: Any, size: Any) -> Any:
-        """The image after one instruction of a function of ``variegate.transforms.functional``."""
+        """Record one instruction of a function of ``variegate.transforms.functional``. Returns the resulting image."""
         raise NotImplementedError(f"{type(self).__name__} does not define after()")
 
     def function_recorder(self) -> ScalarDraw:
-        """The recorder of several instructions."""
+        """Return a recorder for a function of several instructions, to pass to ``recorded``."""
         raise NotImplementedError(f"{type(self).__name__} does not define function_recorder()")
 
     def recorded(self, recorder: ScalarDraw, device: str, output: Output) -> Any:
-        """The image after these instructions."""
+        """Record the instructions of ``recorder``. Returns the resulting image."""
         raise NotImplementedError(f"{type(self).__name__} does not define recorded()")
 
     def noise_slot(self) -> int:
-        """The slot of the noise of a function."""
+        """Return the slot of random numbers for a function that adds noise."""
         raise NotImplementedError(f"{type(self).__name__} does not define noise_slot()")
 
     def refuse_pixels(self, what: str) -> NoReturn:
-        """Raise an error that names ``what`` needs pixels."""
+        """Raise the error for ``what``, an operation that needs pixels."""
         raise NotImplementedError(f"{type(self).__name__} does not define refuse_pixels()")
 
 
@@ -103,47 +109,48 @@ class Transform:
     """
 
     registry: ClassVar[dict[str, type[Transform]]] = {}
-    # Of a function of ``variegate.transforms.functional``, the class that declares it.
+    # {name of a function of ``variegate.transforms.functional``: the class that declares it}
     functions: ClassVar[dict[str, type[Transform]]] = {}
-    # By argument, its default and the form that is kept of it: pipelines make transforms for every image.
+    # {argument: (default, converted default)}. Cached, because pipelines create transforms for every image.
     _known_defaults: ClassVar[dict[str, tuple[Any, Any]]] = {}
-    # Names of the function of this class.
+    # Names of the class's function, aliases included.
     _functions: ClassVar[Sequence[str]] = ()
-    # The function's names of the class's arguments, if they differ; None for arguments that it does not have.
+    # {argument of the class: its different name in the function, None if the function lacks it}
     _called: ClassVar[Mapping[str, str | None]] = {}
-    # The argument that follows ``device`` in the function.
+    # Arguments that follow ``device`` in the function's signature.
     _after_device: ClassVar[Sequence[str]] = ()
     num_slots: int = 0
-    # It defines ``draw``, which is recorded once; else ``sample``, which runs for every batch.
+    # True if the class defines ``draw``, which is recorded once; False for ``sample``, which runs for every batch.
     _is_recorded: ClassVar[bool] = True
-    # Likewise ``emit_at``, else ``emit_magnitude``.
+    # True if the class defines ``emit_at``, which is recorded; False for ``emit_magnitude``.
     _is_magnitude_recorded: ClassVar[bool] = True
-    # Of the tree that this is the root of: how many transforms, and how many within one another.
+    # Number of transforms, and nesting depth (``_tree_depth``), of the tree whose root is this transform.
     _tree_size: int = 1
-    # The transform of this tree that decides about the format in which all images of a batch leave, if one does; and
-    # what to do where that would be by chance.
+    # The transform of this tree that sets the output format of a batch; None if no transform does. ``_format_advice``:
+    # its hint in the error for a random choice, because a batch has one format.
     _format_setter: Transform | None = None
     _format_advice: ClassVar[str] = ""
     _tree_depth: int = 1
-    # Whether this tree changes bytes; and the transform in it that makes finished numbers of them, after which nothing
-    # may change bytes.
+    # Whether this tree changes pixels before normalization. ``_final_op``: the transform in it that converts pixels to
+    # the final values, after which no transform may change pixels.
     _changes_bytes: bool = True
     _final_op: Transform | None = None
-    # It makes several images of each, and can be part of no other transform.
+    # Whether the transform returns several images per image. It cannot be part of another transform then.
     _must_be_root: ClassVar[bool] = False
-    # Whether this tree makes several rows of an image.
+    # Whether this tree blends several rows per image.
     _makes_rows: bool = False
-    # Those of this tree that mix an image with others.
+    # Transforms of this tree that mix an image with other samples.
     _mixers: tuple[Any, ...] = ()
-    # Classes of objects that this tree asks for.
+    # Classes of objects on which this tree depends.
     _object_labels: tuple[int | str, ...] = ()
-    # Where no published policy has a range of it.
+    # Set for operations without a range in a published policy.
     _typical_range: ClassVar[TypicalRange | None] = None
-    # Arguments that descriptions hold even at their default, because that default was another one once.
+    # Arguments that ``to_dict`` always includes, because their default has changed between versions.
     _always_described: ClassVar[tuple[str, ...]] = ()
-    # Arguments that take paths or addresses, in Python calls alone: nothing that a description names is opened.
+    # Arguments that accept paths or addresses in Python calls only. Descriptions may not, for security: loading a
+    # description opens no files.
     _path_args: ClassVar[tuple[str, ...]] = ()
-    # What the annotations of this class and its bases accept, by the names of the arguments.
+    # {argument: accepted values}, from the annotations of this class and its bases.
     _arguments: ClassVar[Mapping[str, Argument]] = {}
 
     def __init_subclass__(
@@ -158,14 +165,14 @@ class Transform:
             for name, argument in base.__dict__.get("_arguments", {}).items()
         } | arguments_of_class(cls)
         cls._known_defaults = {}
-        # Which of two methods a class defines, the last one in its line of bases.
+        # A class that defines one of two alternative methods overrides the choice of its bases.
         if "sample" in cls.__dict__ or "draw" in cls.__dict__:
             cls._is_recorded = "draw" in cls.__dict__
             if cls._is_recorded and "sample" not in cls.__dict__:
                 cls.sample = Transform.sample  # type: ignore[method-assign]
         if "emit_magnitude" in cls.__dict__ or "emit_at" in cls.__dict__:
             cls._is_magnitude_recorded = "emit_at" in cls.__dict__
-        # Before the dataclass decorator, which would write one of its own that lists every argument.
+        # Set before the dataclass decorator runs, which would otherwise generate a ``__repr__`` with all arguments.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
         if not abstract and not cls.__name__.startswith("_"):
@@ -186,17 +193,17 @@ class Transform:
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         """Draw and emit for ``rows`` (indices into the batch) using slots ``slot .. slot + num_slots - 1``.
 
-        In place of ``draw``, for what only arrays of a whole batch can say; it runs for every batch.
+        An alternative to ``draw`` for transforms that compute with arrays of the full batch. It runs for every batch.
         """
-        # A subclass that defines ``sample`` may call this one.
+        # A subclass that defines ``sample`` may call this method.
         drawn = self if self._is_recorded else self.__dict__.setdefault("_drawn", DrawOf(self))
         record_of(drawn, sampling.output, sampling.num_channels, sampling.epoch).run(sampling, rows, slot)
 
     def draw(self, image: DrawContext, slot: int) -> None:
-        """Draw numbers of ``image`` and emit its instructions, using slots ``slot .. slot + num_slots - 1``.
+        """Draw random numbers of ``image`` and emit instructions, using slots ``slot .. slot + num_slots - 1``.
 
-        Runs once, on symbols, and is recorded. A draw that needs the numbers themselves, such as for an ``if``, runs
-        for one image after another instead.
+        Runs once with symbols and is recorded. A ``draw`` that needs concrete numbers, such as for an ``if``, runs for
+        each image instead.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define draw()")
 
@@ -210,8 +217,8 @@ class Transform:
                 uint8 tensor [C, H, W] or [H, W]; or the bytes of an image file. Or a dict of an "image" and its
                 targets, as for ``vg.Augmenter``; or a list or tuple of an image and ``others``.
             others: targets of the image: a dict without it; torchvision's ``BoundingBoxes``, ``Mask`` or ``KeyPoints``;
-                labels, paths and the like, which are returned unchanged.
-            targets: ``vg.Targets``: how to read and filter these.
+                or any other objects, such as labels and paths, which are returned unchanged.
+            targets: ``vg.Targets``: how to read and filter targets.
 
         Returns:
             A CPU tensor [C, H, W]: float32 if the transform normalizes, else uint8. For a dict, a dict; with
@@ -223,7 +230,7 @@ class Transform:
         times faster.
 
         Raises:
-            TypeError, ValueError: naming what was given and what is accepted; no ``named`` arguments are.
+            TypeError, ValueError: for an image or targets that are not accepted, and for any ``named`` argument.
         """
         if isinstance(image, Recorded):
             return image.through(self, others, {})
@@ -235,7 +242,7 @@ class Transform:
         return import_module(_CALLED_BY).augment_one(self, image, others, targets)
 
     def __repr__(self) -> str:
-        """The call that makes it, without the arguments that have their default."""
+        """Return the call that creates this transform, without arguments at their default."""
         arguments = []
         is_positional = True
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -267,14 +274,14 @@ def _learn_defaults(cls: type[Transform]) -> dict[str, tuple[Any, Any]]:
         default = getattr(cls, name, _NO_DEFAULT)
         try:
             known[name] = default, argument.check(name, default)
-        except (TypeError, ValueError):  # there is none, or one that stands for the class's own choice
+        except (TypeError, ValueError):  # no default, or a default that only ``__post_init__`` can interpret
             known[name] = _NO_DEFAULT, None
-    cls._known_defaults = known  # whole, as other threads may make one now
+    cls._known_defaults = known  # assigned in one step, because other threads may do the same now
     return known
 
 
 def refuse_views(transform: Any, argument: str) -> None:
-    """Raises ValueError for a transform that makes several images of each, where there is no place for them."""
+    """Raise ValueError for a transform that returns several images per image, where one is required."""
     if getattr(transform, "_must_be_root", False):
         raise ValueError(
             f"{argument}: got a {type(transform).__name__}, which makes several images of each; accepted here: a "
@@ -287,7 +294,7 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
 
 
 def _shown_argument(value: Any) -> str:
-    """Lists of transforms as they were written."""
+    """Format an argument for ``__repr__``: lists of transforms, stored as tuples, are shown as lists."""
     return f"[{', '.join(map(_shown_argument, value))}]" if _are_transforms(value) else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Crops that keep boxes, all of them, one at least, or a share of one; and boxes that are brought in order."""
+"""Crops that keep boxes: all boxes, at least one, or a share of one. And transforms that clean up boxes."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class RandomBoxSafeCrop(Transform):
     """Crop at random so that all boxes remain: Albumentations' ``BBoxSafeRandomCrop``.
 
     Each edge of the crop is uniform between the image's edge and that of the smallest box around all boxes, rounded
-    outwards to whole pixels. ``erosion_rate``, 0 to 1, shrinks that box by this share about its center, so that as much
-    of it may be cut off. Without boxes, and at 1, the crop has the image's aspect ratio and a height uniform from ``1 -
-    erosion_rate`` to 1 of the image's, at a random place.
+    outward to whole pixels. ``erosion_rate``, 0 to 1, shrinks that box by this share about its center, so that as much
+    of it may be cut off. Without boxes, and at ``erosion_rate=1``, the crop has the image's aspect ratio and a random
+    position. Its height is uniform from ``1 - erosion_rate`` to 1 times the image's.
 
     Albumentations does not shrink a single box, and its crops can lack a pixel at the last row and column.
 
@@ -63,8 +63,9 @@ def _emit_crops(sampling: Sampling, rows: Rows, crops: Crops) -> None:
 class RandomResizedBoxSafeCrop(Transform):
     """Crop like ``RandomBoxSafeCrop`` and resize to ``size``: Albumentations' ``RandomSizedBBoxSafeCrop``.
 
-    ``erosion_rate`` is that of ``RandomBoxSafeCrop``. Along the crop's edges, the filter uses the image's pixels beyond
-    them, as in ``RandomResizedCrop``. Raises as ``RandomBoxSafeCrop``.
+    ``size``: (height, width) in pixels, or an integer for a square. ``erosion_rate``: as for ``RandomBoxSafeCrop``.
+    Along the crop's edges, the filter uses the image's pixels beyond them, as in ``RandomResizedCrop``. Raises the
+    errors of ``RandomBoxSafeCrop``.
     """
 
     size: Size
@@ -89,9 +90,9 @@ class RandomResizedBoxSafeCrop(Transform):
 class RandomAtLeastOneBoxCrop(Transform):
     """Crop ``size`` pixels at random so that a box remains: Albumentations' ``AtLeastOneBBoxRandomCrop``.
 
-    One of the boxes is drawn uniformly. The crop is uniform over the places that hold the share ``1 - erosion_factor``
-    of its width and of its height, or as much as fits; at least one pixel. Other boxes are clipped, or dropped. An
-    image without boxes is cropped anywhere.
+    One of the boxes is drawn uniformly. The crop must include the share ``1 - erosion_factor`` of the box's width and
+    height, or as much as fits, and at least one pixel. Its position is otherwise uniform. Other boxes are clipped or
+    dropped. An image without boxes is cropped at a uniform position.
 
     Raises TypeError while sampling if boxes are not given; ValueError for an image smaller than ``size``, and after a
     mixing transform.
@@ -123,26 +124,26 @@ class RandomAtLeastOneBoxCrop(Transform):
         _emit_crops(sampling, rows, np.concatenate([origin, np.broadcast_to(wanted, origin.shape)], axis=1))
 
     def _range(self, edges: Floats, wanted: Int32Array) -> tuple[Floats, Floats]:
-        """Top and left of the crops that hold enough of boxes [R, 4] -> the first, the last, whole numbers [R, 2]."""
+        """Return the least and greatest (top, left) of crops that keep enough of boxes [R, 4], integers [R, 2]."""
         begin, end = edges[:, 1::-1], edges[:, :1:-1]
         sides = end - begin
         needed = np.maximum((1.0 - self.erosion_factor) * sides, np.minimum(sides, 1.0))
         ends = begin + needed - wanted, end - needed
         low, high = np.ceil(np.minimum(*ends) - 1e-9), np.floor(np.maximum(*ends) + 1e-9)
-        # No whole pixel may lie between where a box just fits.
+        # The interval in which a box fits may contain no integer.
         middle = np.rint(0.5 * (ends[0] + ends[1]))
         return np.where(low > high, middle, low), np.where(low > high, middle, high)
 
 
 def _safe_crops(sampling: Sampling, rows: Rows, slot: int, erosion_rate: float, title: str) -> Crops:
-    """int64[R, 4]: top, left, height, width."""
+    """Draw crops that keep all boxes: top, left, height, width, int64[R, 4]."""
     edges = boxes_to_choose_by(sampling, rows, title)
     unit, size = sampling.uniform(rows, slot), sampling.size[rows].astype(np.float64)
     crops = _of_the_image(size, unit, erosion_rate)
     if not edges.shape[1]:
         return crops
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of images without boxes
+        warnings.simplefilter("ignore", RuntimeWarning)  # for images without boxes, whose values are all NaN
         begin, end = np.nanmin(edges[..., 1::-1], axis=1), np.nanmax(edges[..., :1:-1], axis=1)
     eroded = 0.5 * erosion_rate * (end - begin)
     begin, end = begin + eroded, end - eroded
@@ -154,7 +155,7 @@ def _safe_crops(sampling: Sampling, rows: Rows, slot: int, erosion_rate: float, 
 
 
 def _of_the_image(size: Floats, unit: Floats, erosion_rate: float) -> Crops:
-    """Crops of the images' aspect."""
+    """Draw crops with the images' aspect ratio, for images without boxes."""
     least = np.trunc(size[:, 0] * (1.0 - erosion_rate))
     height = np.maximum(least + np.floor(unit[:, 0] * (size[:, 0] - least + 1.0)), 1.0)
     sides = np.stack([height, np.maximum(np.trunc(height * size[:, 1] / size[:, 0]), 1.0)], axis=1)
@@ -162,7 +163,7 @@ def _of_the_image(size: Floats, unit: Floats, erosion_rate: float) -> Crops:
     return np.concatenate([origin, sides], axis=1).astype(np.int64)
 
 
-# Rounding must not drop a box that has just the wanted size.
+# Tolerance, so that rounding does not drop a box of exactly the minimum size.
 _SLACK = 1e-9
 _LABELS = "'default': labels, and what vg.Targets(per_box=) lists, always go with their boxes"
 
@@ -171,10 +172,10 @@ _LABELS = "'default': labels, and what vg.Targets(per_box=) lists, always go wit
 class SanitizeBoundingBoxes(Transform):
     """Drop boxes that are too small, with their labels, masks, key points and ``vg.Targets(per_box=)``.
 
-    A box is dropped if a side is shorter than ``min_size`` or its area below ``min_area``, each 1 or more, in pixels of
-    the image at this place. Boxes that exceed the image are clipped first, unlike in torchvision. For a box with an
-    angle, the upright box around its visible part counts. Boxes that ``RandomIoUCrop`` has dropped are gone without
-    this.
+    A box is dropped if a side is shorter than ``min_size`` or its area is below ``min_area``. Both are 1 or more, in
+    pixels of the image at this point of the pipeline. Boxes that exceed the image are clipped first, unlike in
+    torchvision. For a box with an angle, the upright box around its visible part counts. ``RandomIoUCrop`` drops boxes
+    without this transform.
 
     ``labels_getter``: only "default". Raises TypeError while sampling if boxes are not given.
     """
@@ -189,7 +190,7 @@ class SanitizeBoundingBoxes(Transform):
         source = sampling.source[rows]
         is_mixed = np.zeros(len(rows), np.bool_)
         if mixed_by(sampling.mixes, source):
-            # What an output shows of its boxes is known when all images are sampled.
+            # Visibility of boxes in mixed outputs is known only after all images are sampled.
             is_mixed = np.isin(source, np.concatenate([mix.samples for mix in sampling.mixes]))
             boxes.demand(source[is_mixed], self.min_size, self.min_area)
         rows = rows[~is_mixed]
@@ -217,10 +218,10 @@ class ClampBoundingBoxes(Transform):
 
 
 OPTIONS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-# Where no option can be met, torchvision goes on for ever. With one in seven options at 1, fewer than one image in a
-# million comes so far.
+# Limit of rounds if no option can be met; torchvision loops forever. One of the seven default options ends the loop,
+# so that fewer than one image in a million reaches the limit.
 ROUNDS = 100
-# Overlaps that are compared at once.
+# Most overlaps that are computed together, to bound memory.
 _ROOM = 1 << 20
 
 
@@ -240,12 +241,12 @@ class RandomIoUCrop(Transform):
 
     Arguments and rules are torchvision's. One of ``sampler_options`` is drawn (None: 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1); at
     1 or more the image does not change. Then crops are drawn, up to ``trials`` times: each side is a share of the
-    image's, uniform from ``min_scale`` to ``max_scale``, at a uniform place. A crop is accepted if its width / height
-    is between ``min_aspect_ratio`` and ``max_aspect_ratio`` and it contains the center of a box; among such boxes, one
-    must have an intersection over union with the crop of at least the option. If no crop is accepted, another option is
-    drawn. After a hundred options, and without boxes, the image does not change.
+    image's, uniform from ``min_scale`` to ``max_scale``, at a uniform position. A crop is accepted if its width /
+    height is between ``min_aspect_ratio`` and ``max_aspect_ratio`` and it contains the center of a box; among such
+    boxes, one must have an intersection over union with the crop of at least the option. If no crop is accepted,
+    another option is drawn. After a hundred options, and without boxes, the image does not change.
 
-    Boxes are those of the image at this place of a pipeline. Boxes whose center is outside of the crop are dropped (in
+    Boxes are in their state at this point of the pipeline. Boxes whose center is outside of the crop are dropped (in
     torchvision by ``SanitizeBoundingBoxes``); the others are clipped.
 
     Raises TypeError while sampling if boxes are not given; ValueError after a mixing transform.
@@ -279,12 +280,12 @@ class RandomIoUCrop(Transform):
         _emit_crops(sampling, rows, crops)
 
     def _draw(self, keys: UInt32Array, size: Int32Array, edges: Floats) -> Crops:
-        """Top, left, height, width for every row, int64[R, 4]; zeros for what stays as it is."""
+        """Draw top, left, height, width per row, int64[R, 4]; zeros for images that do not change."""
         options = np.array(OPTIONS if self.sampler_options is None else self.sampler_options)
         crops = np.zeros((len(keys), 4), np.int64)
         left = np.arange(len(keys))
         for number_of_round in range(ROUNDS):
-            # A stream of each row's own: block 0 draws the option, and each trial has one.
+            # Each row has a separate stream: block 0 draws the option, and each trial has a block.
             ids = np.full(len(left), number_of_round, np.uint64)
             units = to_unit(sample_words(ids, np.ascontiguousarray(keys[left]), 1 + self.trials))
             option = options[(units[:, 0, 0] * len(options)).astype(np.intp)]
@@ -307,7 +308,10 @@ class RandomIoUCrop(Transform):
         size: Int32Array,
         edges: Floats,
     ) -> BoolArray:
-        """Write the first trial that serves into ``crops`` -> which of ``rows`` have one. ``units``: [R, trials, 4]."""
+        """Write the first accepted trial of each row into ``crops``. Returns a mask of rows with an accepted trial.
+
+        ``units``: uniform numbers, [R, trials, 4].
+        """
         whole = size[rows, ::-1][:, None]
         sides = np.trunc(whole * (self.min_scale + (self.max_scale - self.min_scale) * units[..., :2]))
         start = np.trunc((whole - sides) * units[..., 2:])
@@ -323,14 +327,14 @@ class RandomIoUCrop(Transform):
 
 
 def _has_centers(edges: Floats, crops: Crops) -> BoolArray:
-    """Boxes [R, M, 4] and crops [R, T, 4] -> bool[R, T, M]: whether the center is within, not on the edge."""
+    """Return whether centers of boxes [R, M, 4] are strictly inside crops [R, T, 4], bool[R, T, M]."""
     x, y = 0.5 * (edges[:, None, :, 0] + edges[:, None, :, 2]), 0.5 * (edges[:, None, :, 1] + edges[:, None, :, 3])
     top, left, height, width = (crops[..., i, None] for i in range(4))
     return np.asarray((left < x) & (x < left + width) & (top < y) & (y < top + height))
 
 
 def _overlaps(edges: Floats, crops: Crops) -> Floats:
-    """Intersection over union, float64[R, T, M]; NaN for no box."""
+    """Return intersection over union of crops and boxes, float64[R, T, M]; NaN for missing boxes."""
     top, left, height, width = (crops[..., i, None] for i in range(4))
     x0, y0, x1, y1 = (edges[:, None, :, i] for i in range(4))
     common = np.maximum(np.minimum(x1, left + width) - np.maximum(x0, left), 0.0)

@@ -1,6 +1,6 @@
-"""Brushes that draw layers, uint8[n, planes, lines, columns], in C++ (``native/kernels/brushes.cpp``).
+"""Drawing of shapes on layers, uint8[n, planes, lines, columns], in C++ (``native/kernels/brushes.cpp``).
 
-Places and sizes are in nodes. All numbers are float32, and counts int64.
+Positions and sizes are in nodes of the layer. Numbers are float32, counts int64. Layers are modified in place.
 """
 
 from __future__ import annotations
@@ -25,36 +25,47 @@ _flare = entry(
 
 
 def draw_puffs(puffs: Float32Array, haze: Float32Array, layers: UInt8Array) -> None:
-    """Draw haze, ``haze[n]`` at the top and a fifth of it at the bottom, and soft discs ``puffs[n, p]``: x, y, radius,
-    and alpha in the middle."""
+    """Draw haze and soft discs.
+
+    ``haze[n]``: alpha at the top; a fifth of it at the bottom. ``puffs[n, p]``: x, y, radius, and alpha in the center.
+    """
     _draw(_puffs, layers, puffs, puffs.shape[1], haze)
 
 
 def draw_streaks(streaks: Float32Array, slopes: Float32Array, width: float, blur: float, layers: UInt8Array) -> None:
-    """Draw lines ``streaks[n, p]`` (x, y, half the height, alpha), as a box of ``blur`` nodes leaves them; ``slopes``:
-    nodes along x per node along y."""
+    """Draw lines of ``width`` nodes, blurred by a box of ``blur`` nodes.
+
+    ``streaks[n, p]``: x, y, half the height, alpha. ``slopes[n]``: nodes along x per node along y.
+    """
     _draw(_streaks, layers, streaks, streaks.shape[1], slopes, width, blur)
 
 
 def draw_stones(
     units: Float32Array, patches: Float32Array, counts: Int64Array, scale: float, layers: UInt8Array
 ) -> None:
-    """Draw stones, ``counts[n, p]`` in the rectangle ``patches[n, p]`` (top, left, height, width), each by the next
-    four of ``units[n]``: alpha, and gray that is lighter at the upper left."""
+    """Draw ``counts[n, p]`` stones in each rectangle ``patches[n, p]`` (top, left, height, width).
+
+    Each stone consumes four random numbers of ``units[n]``. Planes are alpha, and gray that is lighter at the upper
+    left.
+    """
     _draw(_stones, layers, units, units.shape[1], patches, counts, patches.shape[1], scale)
 
 
 def draw_polygons(corners: Float32Array, counts: Int64Array, alphas: Float32Array, layers: UInt8Array) -> None:
-    """Draw polygons ``corners[n, p, V, 2]`` (x, y), the first ``counts[n]``, of alpha ``alphas[n, p]``; none of their
-    sides cross. They are four times finer along y than nodes, and exact along x."""
+    """Draw the first ``counts[n]`` of the simple polygons ``corners[n, p, V, 2]`` (x, y), with alpha ``alphas[n, p]``.
+
+    Coverage of a node is computed from four scan lines, each exact along x.
+    """
     _draw(_polygons, layers, corners, corners.shape[1], corners.shape[2], counts, alphas)
 
 
 def draw_drops(
     field: Int16Array, limits: Float32Array, slope: float, color: Float32Array, relief: float, layers: UInt8Array
 ) -> None:
-    """Draw drops where ``field[n]`` is above ``limits[n]``: alpha, which rises by ``slope`` per unit, and ``color``,
-    lit from the upper left by ``relief`` per unit."""
+    """Draw drops where ``field[n]`` exceeds ``limits[n]``.
+
+    Alpha increases by ``slope`` per unit of the field. ``color`` is lit from the upper left, by ``relief`` per unit.
+    """
     _draw(_drops, layers, field, limits, slope, color, relief)
 
 
@@ -67,14 +78,16 @@ def draw_flare(
     spread: Float32Array,
     layers: UInt8Array,
 ) -> None:
-    """Draw the light of suns (x, y, radius of the glow, and the normals of ``rays`` rays), and of the first
-    ``counts[n]`` of ``rings[n, p]`` (x, y, radius, alpha, red, green, blue), for each channel ``spread[c]`` times as
-    large."""
+    """Draw suns and their reflections in the lens.
+
+    ``suns[n]``: x, y, radius of the glow, and the normals of ``rays`` rays. ``rings[n, p]``: x, y, radius, alpha, red,
+    green, blue, the first ``counts[n]``. ``spread[c]``: factor of the sizes in channel c.
+    """
     _draw(_flare, layers, suns, suns.shape[1], rays, rings, rings.shape[1], counts, color, spread)
 
 
 def _draw(brush: Callable[..., int], layers: UInt8Array, *arguments: AnyArray | float) -> None:
-    """Call a brush, with arrays as addresses."""
+    """Call a native brush. Arrays are passed as addresses."""
     count, planes, lines, columns = layers.shape
     canvas = pack_struct(LAYERS, count=count, planes=planes, lines=lines, columns=columns, nodes=layers)
     held = [as_c_contiguous(value) if isinstance(value, np.ndarray) else value for value in arguments]

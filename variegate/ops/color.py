@@ -1,4 +1,4 @@
-"""Operations on colors: saturation, hue, channels, and levels by what an image holds; several of them at once."""
+"""Operations on colors: saturation, hue, channels, histograms, and combinations such as ColorJitter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Hue(MagnitudeOp, function="adjust_hue", called={"factor": "hue_factor"}):
 
     factor: Annotated[Number, MagnitudeRange(-0.5, 0.5)]
     _op = Op.HUE
-    _typical_range = TypicalRange(-0.5, 0.5)  # even 0 goes to 8-bit hues and back
+    _typical_range = TypicalRange(-0.5, 0.5)  # no identity: 0 also rounds to 8-bit hues
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class CLAHE(MagnitudeOp):
     """Equalize contrast locally: contrast limited adaptive histogram equalization (Zuiderveld 1994).
 
     Args:
-        clip_limit: the most that a level counts, as a multiple of the average; 1 to 256, a number or a range.
+        clip_limit: limit of a histogram bin, as a multiple of the average; 1 to 256, a number or a range.
         tile_grid_size: number of tiles along (x, y), 1 to 16 each.
 
     The luma is equalized in each tile and interpolated between tiles. Images of one channel are OpenCV's
-    ``createCLAHE`` to the bit. In color images, each channel is shifted as the luma is, which keeps their differences;
-    Albumentations equalizes the lightness of LAB.
+    ``createCLAHE`` to the bit. In color images, each channel is shifted by as much as the luma, which keeps their
+    differences; Albumentations equalizes the lightness of LAB.
     """
 
     clip_limit: Annotated[Number, MagnitudeRange(1.0, 256.0)] = (1.0, 4.0)
@@ -117,8 +117,8 @@ class ChannelPermutation(Transform):
 WHITE_KELVIN = 6500.0
 _IDENTITY = np.arange(256, dtype=np.uint8)
 
-# Chromaticity of black bodies, cubic in 1000 / T: coefficients of x below and above 4,000 K, and of y, cubic in x,
-# below 2,222 K, below 4,000 K and above (Kim et al., US patent 7,024,034; good from 1,667 K to 25,000 K).
+# Chromaticity of black bodies from 1,667 K to 25,000 K (Kim et al., US patent 7,024,034). Coefficients of x, cubic in
+# 1000 / T, below and above 4,000 K. Coefficients of y, cubic in x, below 2,222 K, below 4,000 K, and above.
 _X_OF_T = ((-0.2661239, -0.2343589, 0.8776956, 0.179910), (-3.0258469, 2.1070379, 0.2226347, 0.240390))
 _Y_OF_X = (
     (-1.1063814, -1.34811020, 2.18555832, -0.20219683),
@@ -132,20 +132,20 @@ _LINEAR_RGB = np.array(
 
 
 def chromaticity(kelvin: float) -> tuple[float, float]:
-    """CIE 1931 x and y of a black body of that temperature."""
+    """Return CIE 1931 x and y of a black body at ``kelvin``."""
     x = float(np.polyval(_X_OF_T[kelvin > 4000.0], 1000.0 / kelvin))
     return x, float(np.polyval(_Y_OF_X[int(kelvin > 2222.0) + int(kelvin > 4000.0)], x))
 
 
 def light(kelvin: float) -> Floats:
-    """float64[3]: red, green and blue of that light, green being 1."""
+    """Return linear red, green and blue of the light of a black body, relative to green, float64[3]."""
     x, y = chromaticity(kelvin)
     rgb = _LINEAR_RGB @ np.array([x / y, 1.0, (1.0 - x - y) / y])
     return np.asarray(np.maximum(rgb, 0.0) / rgb[1])
 
 
 def temperature_table(kelvin: float) -> UInt8Array:
-    """uint8[3, 256]: levels of sRGB under the light at ``kelvin``, if those that come in were seen under 6,500 K."""
+    """Return the sRGB lookup tables that change the light from 6,500 K to ``kelvin``, uint8[3, 256]."""
     x = np.arange(256) / 255.0
     linear = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
     lit = np.minimum((light(kelvin) / light(WHITE_KELVIN))[:, None] * linear, 1.0)
@@ -163,7 +163,7 @@ class ColorTemperature(MagnitudeOp):
     """
 
     kelvin: Annotated[Number, MagnitudeRange(1667.0, 25000.0)] = (3000.0, 15000.0)
-    # As much warmer as colder.
+    # Geometric spacing: equal steps look equally warmer or colder.
     _typical_range = TypicalRange(2000.0, 20000.0, 6500.0, spacing=np.geomspace)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
@@ -187,17 +187,17 @@ class ToSepia(Transform):
             sampling.emit(rows, Op.COLOR_MATRIX, sampling.add_matrix(_SEPIA), 1.0, name="ToSepia")
 
 
-# Terms of a cubic Bezier curve from black to white at each level: of its two inner points, and of white.
+# Cubic Bezier basis at each of 256 values: weights of the two inner points, and of white.
 _ALONG = np.arange(256) / 255.0
 _INNER = np.stack([3 * (1 - _ALONG) ** 2 * _ALONG, 3 * (1 - _ALONG) * _ALONG**2])
 
 
 @dataclass(frozen=True)
 class RandomToneCurve(Transform):
-    """Bend the relation of old to new levels, a curve from black to white (Albumentations).
+    """Apply a random smooth curve from black to white to all values (Albumentations).
 
     ``scale``: standard deviation of the heights of its two inner points around a quarter and three quarters of white.
-    ``per_channel``: a curve of its own for each of red, green and blue.
+    ``per_channel``: draw separate curves for red, green and blue.
     """
 
     scale: Probability = 0.1
@@ -221,13 +221,13 @@ class RandomToneCurve(Transform):
 
 @lru_cache(maxsize=8)
 def _drops(channels: int) -> tuple[tuple[int, ...], ...]:
-    """The ways to drop one channel, then those to drop two."""
+    """List the subsets of one channel, then of two channels, to drop."""
     return tuple(of for count in (1, 2) for of in combinations(range(channels), count))
 
 
 @dataclass(frozen=True)
 class ChannelDropout(WithProbability):
-    """With probability ``p``, set one or two of the channels, chosen at random, to ``fill``.
+    """Set one or two random channels to ``fill``, with probability ``p``.
 
     ``channel_drop_range``: number of channels, (low, high), both included (Albumentations). Gray images do not change.
     """

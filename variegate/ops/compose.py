@@ -1,4 +1,4 @@
-"""Transforms made of transforms: in a row, one or some by chance, or in random order."""
+"""Transforms of transforms: sequences, random choices, random orders, and choices by a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, floor, maximum, minimum, select
 from variegate.program.sampling import Floats, Sampling
 
-# Any of them may come at any place, so that the time grows with the square.
+# Any child may be at any position, so that time grows with the square of their number.
 _MAX_TO_ORDER = 128
 
 
@@ -28,7 +28,7 @@ class Compose(Container):
 
     Args:
         transforms: a list of transforms.
-        unlisted: none; transforms outside of a list are refused with how to write them.
+        unlisted: not accepted. Transforms outside of a list raise an error that shows the correct call.
     """
 
     transforms: Sequence[Transform]
@@ -51,7 +51,7 @@ class Compose(Container):
 
 @dataclass(frozen=True)
 class RandomApply(Container):
-    """Apply all ``transforms`` in order with probability ``p``, else none of them."""
+    """Apply all ``transforms`` in order with probability ``p``, else none."""
 
     transforms: Sequence[Transform]
     p: Probability = 0.5
@@ -82,7 +82,7 @@ class RandomChoice(Container):
 
 @dataclass(frozen=True)
 class OneOf(Container):
-    """With probability ``p``, apply one of ``transforms``, drawn in proportion to ``weights`` (None: uniformly)."""
+    """Apply one of ``transforms``, drawn in proportion to ``weights`` (None: uniformly), with probability ``p``."""
 
     transforms: Sequence[Transform]
     p: Probability = 1.0
@@ -144,7 +144,7 @@ class RandomOrder(Container):
 
 
 def _cumulative(owner: Container, argument: str) -> Floats:
-    """The checked weights of the children as cumulated probabilities."""
+    """Check the children's weights and return cumulative probabilities."""
     count = len(owner.transforms)
     given = getattr(owner, argument)
     weights = (1.0,) * count if given is None else as_numbers(given)
@@ -156,13 +156,13 @@ def _cumulative(owner: Container, argument: str) -> Floats:
 
 
 def _choose(image: DrawContext, cumulative: Floats, slot: int) -> Number:
-    # The last sum may fall short of 1 by rounding, and trailing weights of 0 must never be hit.
+    # Rounding may leave the last sum below 1, and trailing children of weight 0 must never be chosen.
     last = int(np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1])
     return minimum(image.search(cumulative, image.uniform(slot)), last)
 
 
 def _key_slots(children: Any) -> int:
-    """Slots for one sorting key per child, four to a slot."""
+    """Return the number of slots for one sort key per child. A slot holds four."""
     return (len(children) + 3) // 4 if isinstance(children, (list, tuple)) else 1
 
 
@@ -186,16 +186,18 @@ class Cond(Transform):
     """Choose a transform for each image by a value, never by its pixels.
 
     Args:
-        by: name of the value: "uniform" (a number drawn from [0, 1)), "epoch", "height", "width", "channels", "area"
-            (height times width, at this stage), "aspect" (width / height) or "objects" (the labels of samples with
-            targets). Any other name, such as "label", refers to values given with the batch, one per sample.
+        by: name of the value. "uniform" is a number drawn from [0, 1). "epoch", "height", "width", "channels", "area"
+            (height times width) and "aspect" (width / height) are the current values at this stage. "objects" are the
+            labels of samples with targets. Any other name, such as "label", refers to values that are passed with the
+            batch, one per sample.
         cases: a dict from value to transform (values may be strings, as in JSON); or a list of (low, high, transform)
             for low <= value < high, where None is an open end and the first match counts. A list of transforms is
             applied in order.
         default: transform if no case matches; None does nothing.
         any_of, all_of, none_of: with "objects", classes: numbers, or names if labels are names or the source has some.
-            Images that show any of these, all of these and none of these (of those given) get ``then``.
-        then: transform for them, with "objects".
+            An image gets ``then`` if it shows at least one class of ``any_of``, every class of ``all_of``, and no class
+            of ``none_of``. Conditions that are None are ignored.
+        then: transform for these images, with "objects".
 
     Raises TypeError while sampling by "objects" if images have no labels of objects.
     """
@@ -231,7 +233,7 @@ class Cond(Transform):
             set_field(self, "default", _transform(self, "default", self.default))
             branches.append(self.default)
         set_field(self, "_branches", tuple(branches))
-        # All images of a batch are of one epoch.
+        # All images of a batch have the same epoch, so the choice does not differ between them.
         adopt(self, "cases", branches, own=1 if self.by == "uniform" else 0, is_choice=self.by != "epoch")
         set_field(self, "_object_labels", (*labels, *self._object_labels))
 
@@ -241,7 +243,7 @@ class Cond(Transform):
         image.run_one_of(number, children)
 
     def _number(self, image: DrawContext, slot: int) -> Number:
-        """The number of the first case that fits, and of the default if none does."""
+        """Return the index of the first case that matches, or of the default if no case does."""
         if self.by not in KNOWN:
             return image.column(self._numbers_of_given)
         value = image.uniform(slot) if self.by == "uniform" else image.epoch
@@ -267,7 +269,10 @@ class Cond(Transform):
         return number
 
     def _given(self, sampling: Sampling) -> AnyArray:
-        """Values of the rows that came with the batch."""
+        """Return the values that were passed with the batch, per row.
+
+        Raises TypeError if labels of objects are missing, ArgumentError if other values are.
+        """
         if self.by not in sampling.given:
             if self.by == _OBJECTS:
                 accepted = "samples that are dicts with 'labels', or a source with annotations"
@@ -282,7 +287,7 @@ class Cond(Transform):
         return np.array([self._is_met(set(labels)) for labels in found], np.bool_) if self.by == _OBJECTS else found
 
     def _is_met(self, labels: set[Any]) -> bool:
-        """True for an image of objects with these labels."""
+        """Return whether an image with objects of these labels meets the conditions."""
         is_any = self.any_of is None or not labels.isdisjoint(self.any_of)
         return is_any and labels.issuperset(self.all_of or ()) and labels.isdisjoint(self.none_of or ())
 
@@ -291,7 +296,7 @@ class Cond(Transform):
 
 
 def _labels_of(owner: Cond) -> list[int | str]:
-    """Classes of objects that a ``Cond`` asks for, as its arguments."""
+    """Return the classes in a ``Cond``'s arguments ``any_of``, ``all_of`` and ``none_of``."""
     found: list[int | str] = []
     for argument in (*_OF_OBJECTS, "then", "cases"):
         value, is_of_objects = getattr(owner, argument), argument != "cases"
@@ -359,7 +364,7 @@ def _is_within(value: Number, low: float | None, high: float | None) -> Number:
 
 
 def _are_equal(values: AnyArray, key: str) -> BoolArray:
-    """Values of a case, read as the values' own type, since keys become strings on their way through JSON."""
+    """Compare values with a case's key, parsed as the values' type, because JSON converts keys to strings."""
     meant: Any = {"true": True, "false": False}.get(key.lower()) if values.dtype.kind == "b" else key
     if values.dtype.kind in "iuf":
         try:

@@ -1,7 +1,7 @@
 """Containers of transforms.
 
-Every child owns a fixed range of slots, whether or not it is chosen, so that a choice made for one image moves no
-number drawn for another.
+Every child has a fixed range of slots, whether or not it is chosen. A choice for one image therefore does not change
+the random numbers of any other transform or image.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from variegate.program.draws.values import Number
 
 
 class Verbatim(str):
-    """Words in the place of a value, for a message."""
+    """Text that error messages show instead of a value, without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
 
 
 class Container(Transform, abstract=True):
-    """Holds ``transforms`` and the first slot of each, after ``own`` slots for the container itself."""
+    """Base class of transforms with children ``transforms``. The container's random slots precede the children's."""
 
     transforms: Sequence[Transform]
     _first_slots: tuple[int, ...]
@@ -58,16 +58,19 @@ class Container(Transform, abstract=True):
             image.run(child, slot + first)
 
     def _draw_one_of(self, image: DrawContext, choice: Number, slot: int) -> None:
-        """``choice``: the number of a child."""
+        """Draw the child with index ``choice``."""
         children = [(child, slot + first) for child, first in zip(self.transforms, self._first_slots, strict=True)]
         image.run_one_of(choice, children)
 
 
 def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: int, is_choice: bool) -> None:
-    """Give every child its slots, after ``own`` slots of the owner's, and note how large the tree has become.
+    """Assign slots to every child, after ``own`` slots of the owner, and set the properties of the tree.
 
-    Raises ArgumentError for a tree that passes the limits of one transform, and for a choice (``is_choice``) that would
-    leave the images of a batch in several formats.
+    ``argument``: name of the argument with the children, for errors. ``is_choice``: whether images may get different
+    children.
+
+    Raises ArgumentError for a tree that exceeds the limits of one transform. It is also raised for a choice that could
+    give the images of a batch different output formats.
     """
     alone = next((child for child in children if child._must_be_root), None)
     if alone is not None:
@@ -105,7 +108,7 @@ def adopt(owner: Transform, argument: str, children: Sequence[Transform], own: i
 
 
 def mixers_of(owner: Transform, argument: str, children: Sequence[Transform]) -> tuple[Any, ...]:
-    """The transforms among the children's that mix images. Raises ArgumentError where they make different labels."""
+    """Return the mixing transforms in the children's trees. Raises ArgumentError if they create different labels."""
     mixers = tuple(mixer for child in children for mixer in child._mixers)
     if len({mixer.num_classes for mixer in mixers}) > 1:
         got = Verbatim(" and ".join(sorted({f"num_classes={mixer.num_classes}" for mixer in mixers})))

@@ -1,4 +1,4 @@
-"""Objects of other images, pasted by their masks: see ``targets/copying.py`` for these."""
+"""Copy-paste of objects from other images by their masks. ``targets/copying.py`` computes the masks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from variegate.program.program import MAX_SIDE
 from variegate.program.rng import sample_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-# Masks are counted in bytes: the square of twice this and one fits.
+# Mask pixels of a square are counted in uint8: (2 * 7 + 1) ** 2 = 225.
 _MAX_FEATHER = 7
 
 
@@ -27,18 +27,19 @@ _MAX_FEATHER = 7
 class CopyPaste(Mixer):
     """Paste objects of a partner into the image, by their masks (Ghiasi et al. 2021, arXiv:2012.07177).
 
-    The partner's picture is scaled, perhaps mirrored, and placed at random, cropped where it is larger. A random part
-    of its objects is pasted from there, with their boxes, labels, masks and key points. What they hide is removed from
-    the image's own masks, and its boxes become smaller. The partner may have another size.
+    The partner is scaled, randomly mirrored, and placed at a random position, cropped if it is larger. A random subset
+    of its objects is pasted, with their boxes, labels, masks and key points. Hidden pixels are removed from the image's
+    masks, and its boxes shrink accordingly. The partner may have another size.
 
     Args:
-        share: probability of each object of the partner to be pasted.
+        share: probability of pasting each object of the partner, 0 to 1.
         scale: range of the partner's scale. The paper also uses (0.1, 2.0).
         flip: probability of mirroring the partner.
         feather: pixels, 0 to 7, over which the edges of objects are blended to either side: alpha is the mean of the
             mask's square of ``2 * feather + 1`` pixels. Masks stay hard.
-        min_visibility: drop own objects of which a smaller share of the mask remains. Hidden ones are always dropped.
-        num_classes: as of the other mixing transforms; the label is that of the image itself.
+        min_visibility: drop objects of the image if a smaller share of their mask remains visible, 0 to 1. Fully hidden
+            objects are always dropped.
+        num_classes: as for the other mixing transforms. The label of the output is the image's label.
 
     Raises TypeError for samples without boxes and masks of objects; ValueError while sampling after ``AugMix``.
     """
@@ -65,7 +66,10 @@ class CopyPaste(Mixer):
     def _place(
         self, slot: int, sampling: Sampling, rows: Rows, outputs: Int64Array, boxes: Int64Array
     ) -> tuple[Rows, Int64Array]:
-        """Forks of partners' ``rows`` that show the part around their chosen objects, and where; empty for none."""
+        """Fork partners' ``rows``, crop them to their chosen objects, and return them with their boxes in the outputs.
+
+        A box is empty if no object is chosen.
+        """
         objects, draw = known_boxes(sampling, "CopyPaste"), sampling.uniform(outputs, slot)
         size, whole = sampling.size[rows].astype(np.int64), sampling.size[outputs].astype(np.int64)
         inner = np.maximum(np.rint(between(self.scale, draw[:, :1]) * size).astype(np.int64), 1)
@@ -102,7 +106,7 @@ class CopyPaste(Mixer):
     def _chosen(
         self, sampling: Sampling, objects: SampledBoxes, rows: Rows, outputs: Int64Array, slot: int
     ) -> tuple[Floats, BoolArray]:
-        """Top, left, bottom, right of partners' objects, float64[P, M, 4], and which are chosen, bool[P, M]."""
+        """Return top, left, bottom, right of partners' objects, float64[P, M, 4], and the chosen ones, bool[P, M]."""
         edges = objects.edges(sampling, rows)[..., [1, 0, 3, 2]]
         keys = np.ascontiguousarray(sampling.words(outputs, slot)[:, 0, :2])
         blocks = -(-edges.shape[1] // 4)

@@ -1,4 +1,4 @@
-"""Crops, borders, flips and quarter turns: exact, without resampling (names, arguments and places: torchvision v2)."""
+"""Crops, pads, flips and quarter turns, without resampling. Names, arguments and positions follow torchvision v2."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class CenterCrop(Transform, function="center_crop", called={"size": "output_size
 
 @dataclass(frozen=True)
 class RandomCrop(Transform):
-    """Crop ``size`` pixels at a random place, after padding.
+    """Crop ``size`` pixels at a random position, after padding.
 
-    ``padding`` (None: no padding) and ``padding_mode`` are those of ``Pad``. ``pad_if_needed`` pads sides that are
-    still too small, by what they lack, on both ends. Without it, sampling raises ValueError for an image smaller than
+    ``padding`` (None: no padding) and ``padding_mode``: see ``Pad``. ``pad_if_needed`` pads sides that are still too
+    small, by the missing pixels, on both ends. Without it, sampling raises ValueError for an image smaller than
     ``size``.
     """
 
@@ -131,7 +131,7 @@ class RandomVerticalFlip(WithProbability, function="vertical_flip vflip", called
 
 @dataclass(frozen=True)
 class RandomRotate90(WithProbability):
-    """With probability ``p``, rotate counter-clockwise by 90, 180 or 270 degrees, each equally likely."""
+    """Rotate counter-clockwise by 90, 180 or 270 degrees, each equally likely, with probability ``p``."""
 
     p: Probability = 0.5
 
@@ -141,19 +141,19 @@ class RandomRotate90(WithProbability):
 
 
 def _central(spare: Number) -> Number:
-    """Start of the crop that leaves ``spare`` pixels (or fewer than none) of a side."""
-    # torchvision rounds an odd rest half to even when it cuts, and puts it last when it pads.
+    """Return the start of a central crop of a side with ``spare`` excess pixels; negative if the side is padded."""
+    # For an odd number, torchvision rounds half to even when cropping, and pads one pixel more at the end.
     return select(spare < 0, -((-spare) // 2), rint(spare / 2.0))
 
 
 def add_crop(image: DrawContext, top: Number, left: Number, size: tuple[int, int], fill: Any) -> None:
-    """Crop boxes of one size; images that would not change are left alone."""
+    """Add a crop of ``size``, except to images that it would not change."""
     if chosen := image.where((top != 0) | (left != 0) | (image.height != size[0]) | (image.width != size[1])):
         chosen.add(Op.CROP, top, left, *size, fill=fill, size=size)
 
 
 def add_shift(image: DrawContext, share: float, slot: int, fill: Any = BLACK) -> None:
-    """A random crop of the image's own size, after padding by a ``share`` of its shorter side."""
+    """Add a random crop of the image's size, after padding by a ``share`` of its shorter side."""
     height, width = image.height, image.width
     padding = rint(share * minimum(height, width))
     top, left = (floor(image.uniform(slot, word) * (2 * padding + 1)) - padding for word in (0, 1))
@@ -162,9 +162,9 @@ def add_shift(image: DrawContext, share: float, slot: int, fill: Any = BLACK) ->
 
 
 def add_pad(image: DrawContext, before: Sides, after: Sides, fill: Any, mode: str) -> None:
-    """Pad by ``before`` and ``after``, (vertical, horizontal); images without padding are left alone.
+    """Add a pad by ``before`` and ``after``, (vertical, horizontal), except to images without padding.
 
-    What is negative cuts off: together with the border where that is one color, else before there is a border.
+    Negative values crop: in the same instruction as a constant border, else in a crop before the pad.
     """
     is_constant = mode == "constant"
     is_cut: Number = False
@@ -206,7 +206,7 @@ def _cuts_all(height: float, width: float, new_height: float, new_width: float) 
 
 @dataclass(frozen=True)
 class Transpose(WithProbability):
-    """With probability ``p``, swap rows and columns."""
+    """Swap rows and columns, with probability ``p``."""
 
     p: Probability = 0.5
 
@@ -217,7 +217,7 @@ class Transpose(WithProbability):
 
 @dataclass(frozen=True)
 class D4(WithProbability):
-    """With probability ``p``, apply a random symmetry of the square: one of four quarter turns, mirrored or not."""
+    """Apply a random symmetry of the square, one of four quarter turns, mirrored or not, with probability ``p``."""
 
     p: Probability = 1.0
 
@@ -231,7 +231,7 @@ class D4(WithProbability):
 
 
 def add_turns(image: DrawContext, turns: Number) -> None:
-    """Quarter turns counter-clockwise, one to three."""
+    """Add one to three counter-clockwise quarter turns."""
     height, width = image.height, image.width
     spare = turns % 2 * (width - height)
     image.add(Op.ROT90, turns, size=(height + spare, width - spare))

@@ -1,4 +1,4 @@
-"""Operations that users declare: a magnitude's domain, and a LUT, an affine or color matrix, or a pixel function."""
+"""User-defined operations: a magnitude's domain with a LUT, an affine or color matrix, or a pixel function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORMS = ("lut", "affine", "color_matrix", "point")
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Domain of a custom operation's number: ``low`` to ``high`` in ``unit``; ``signed`` also draws its sign."""
+    """Domain of a custom operation's magnitude: ``low`` to ``high``, in ``unit``. ``signed`` also draws a sign."""
 
     low: float
     high: float
@@ -87,7 +87,7 @@ class CustomOp(Transform, abstract=True):
         elif domain is None:
             raise ArgumentError(self, "magnitude", self.magnitude, "None: the class declares no magnitude")
         else:
-            # A signed number may be given with its sign; a drawn one gets it by chance.
+            # A constant may be negative; a drawn magnitude gets a random sign.
             low = -domain.high if domain.signed and as_number(self.magnitude) is not None else domain.low
             accepted = Range(low, domain.high).of_type(Number)
             set_field(
@@ -104,7 +104,7 @@ class CustomOp(Transform, abstract=True):
         self.emit_magnitude(sampling, rows, values, slot)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        """Emit with ``values[R]``, signs included, as the magnitudes of ``rows``."""
+        """Emit the operation for ``rows`` with magnitudes ``values[R]``, including signs."""
         name = type(self).__name__
         if self._form == "affine":
             size = sampling.size[rows]
@@ -126,7 +126,7 @@ class CustomOp(Transform, abstract=True):
             sampling.emit(rows, op, np.array(tables, np.float64)[which.reshape(-1)], values, name=name)
 
     def _table(self, form: str, shape: tuple[int, ...], *arguments: float) -> AnyArray:
-        """Result of the user's method, checked."""
+        """Call the user's method ``form`` and check its result. Raises ArgumentError for other shapes and values."""
         table = np.asarray(getattr(self, form)(*arguments))
         accepted_shapes = [shape, (3, 256)] if form == "lut" else [shape]
         ok = table.shape in accepted_shapes and table.dtype.kind in "iuf" and bool(np.isfinite(table).all())
@@ -140,7 +140,7 @@ class CustomOp(Transform, abstract=True):
 
 
 def _declare(cls: type[CustomOp]) -> None:
-    """Read a subclass's declaration into ``_form``, ``_domain`` and ``_pixel_function``."""
+    """Set ``_form``, ``_domain`` and ``_pixel_function`` from a subclass's declaration."""
     forms = [form for form in FORMS if inspect.getattr_static(cls, form, None) is not None]
     if len(forms) != 1:
         got = ", ".join(forms) or "none"

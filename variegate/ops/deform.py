@@ -1,4 +1,4 @@
-"""Deformations by a field of displacements."""
+"""Deformations of images by displacement fields."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from variegate.program.program import MAX_SIDE
 from variegate.program.rng import to_normal, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-# Displacements, in pixels: beyond the largest image.
+# Largest displacement in pixels: the longest side of an image.
 _LARGEST = 32_767.0
 _ACCEPTED = "float [height, width, 2] of finite pixels (dx, dy), up to 32,767"
 
@@ -62,12 +62,12 @@ class Flow:
         return np.frombuffer(self.numbers, "<f4").reshape(self.height, self.width, 2)
 
     def grid(self) -> tuple[Int16Array, float, float]:
-        """A node for every pixel, and those behind the last ones; their unit (``program/coords.py``); and the greatest
-        displacement."""
+        """Return a grid with a node per pixel, padded at its end, its unit (``program/coords.py``), and the greatest
+        displacement in pixels."""
         return _grid(self)
 
     def described(self) -> dict[str, Any]:
-        """Fit for JSON."""
+        """Return a JSON-compatible description."""
         return {"shape": [self.height, self.width, 2], "float32": base64.b64encode(self.numbers).decode("ascii")}
 
     def __repr__(self) -> str:
@@ -83,10 +83,10 @@ def _grid(flow: Flow) -> tuple[Int16Array, float, float]:
 
 
 def flow_of(array: Any) -> Flow | None:
-    """Numbers [height, width, 2] of any library, or None for anything else."""
+    """Convert an array [height, width, 2] of any library to a ``Flow``; None for other values."""
     try:
         pixels = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
-        with np.errstate(over="ignore"):  # to infinity, which is refused below
+        with np.errstate(over="ignore"):  # overflow to infinity is refused below
             numbers = pixels.astype("<f4") if pixels.dtype.kind in "fiu" else None
     except (TypeError, ValueError, AttributeError):
         return None
@@ -98,7 +98,7 @@ def flow_of(array: Any) -> Flow | None:
 
 
 class FlowArgument(Argument):
-    """A flow, its numbers, or what ``Flow.described`` says of it."""
+    """Argument that accepts a ``Flow``, an array, or the description of ``Flow.described``."""
 
     def check(self, name: str, value: Any, *, error: Refusal = refused) -> Flow:
         flow = value if isinstance(value, Flow) else None
@@ -122,7 +122,7 @@ def _from_description(value: Mapping[str, Any]) -> Flow | None:
 
 
 MAX_GRID_STEPS = 256
-# Deviations of a blur, in pixels.
+# Largest standard deviation of a blur, in pixels.
 MAX_SIGMA = 1000.0
 
 
@@ -140,10 +140,10 @@ class ElasticTransform(Resampled):
             pair for x and y.
         sigma: standard deviation of the Gaussian blur in pixels. A number, or a pair for x and y.
 
-    The definition is torchvision's, and so is the blend with ``fill`` along the border: w (w image) + (1 - w) fill,
-    with the bilinear weight w of the image. Noise is drawn at nodes closer than ``sigma`` and interpolated linearly;
-    deviation and correlation are torchvision's, to 5 %. With ``sigma=5`` the deviation is 0.0163 ``alpha`` pixels.
-    Paper: doi:10.1109/ICDAR.2003.1227801.
+    The definition is torchvision's. So is the blend with ``fill`` along the border: ``w * (w * image) + (1 - w) *
+    fill``, with the bilinear weight w of the image. Noise is drawn at nodes that are closer than ``sigma`` pixels, and
+    interpolated linearly. Standard deviation and correlation agree with torchvision's to 5 %. With ``sigma=5`` the
+    standard deviation is ``0.0163 * alpha`` pixels. Paper: doi:10.1109/ICDAR.2003.1227801.
     """
 
     alpha: Annotated[float | Sequence[float], axes()] = 50.0
@@ -156,8 +156,8 @@ class ElasticTransform(Resampled):
 
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         sigmas = _both(self.sigma)
-        # torchvision's kernels have int(8 sigma + 1) pixels, or one more, along both axes: of the first sigma for
-        # displacements along x, of the second for those along y.
+        # torchvision's kernels have int(8 sigma + 1) pixels, or one more, along both axes. The first sigma is for
+        # displacements along x, the second for displacements along y.
         radii = [int(8 * sigma + 1) // 2 for sigma in sigmas]
         blurred = [math.prod(blurred_deviation(sigma, radius) for sigma in sigmas) for radius in radii]
         deviation = np.abs(_both(self.alpha)) * (0.5 * np.array(blurred) / math.sqrt(3.0))
@@ -171,9 +171,9 @@ class GridDistortion(Resampled):
     """Stretch and squeeze the columns and rows of a grid (Albumentations' definition and arguments).
 
     Args:
-        num_steps: strips along x and along y; what is left over is a further strip.
-        distort_limit: range of ``distort``, drawn for each strip, which covers ``1 + distort`` times its extent of the
-            source. A pair, or a number d, up to 1, for (-d, d).
+        num_steps: number of strips along x and along y. Remaining pixels form a further strip.
+        distort_limit: range of ``distort``, which is drawn for each strip. A strip shows ``1 + distort`` times its
+            extent of the source. A pair, or a number d, up to 1, for (-d, d).
         normalized: scale the strips so that together they cover exactly the image.
     """
 
@@ -205,7 +205,7 @@ class GridDistortion(Resampled):
         sampled_nodes(sampling, rows, field, self._flags, self.fill, type(self).__name__)
 
     def _strips(self, extents: Floats, side: int, nodes: int) -> Floats:
-        """Displacements [R, nodes] at the borders of strips, of which the last is cut off by the image's end."""
+        """Return displacements at the borders of strips, [R, nodes]. The image's end truncates the last strip."""
         steps = extents.shape[1] - 1
         step = side // steps
         rest = min(side, (steps + 1) * step) - steps * step
@@ -213,7 +213,7 @@ class GridDistortion(Resampled):
         if self.normalized:
             extents[:, -1] *= rest / step
             extents *= (side / step) / np.maximum(extents.sum(axis=1, keepdims=True), 1e-6)
-        # The last one's extent belongs to what is left of it.
+        # The last strip's displacement is proportional to its remaining part.
         if rest:
             extents[:, -1] *= step / rest
         borders = np.zeros((len(extents), max(steps + 2, nodes)))
@@ -224,12 +224,12 @@ class GridDistortion(Resampled):
 
 @dataclass(frozen=True)
 class OpticalFlowWarp(Resampled):
-    """Warp the image by an optical flow, which is given or a smooth random one.
+    """Warp the image by a given optical flow, or by a smooth random flow.
 
     Args:
         flow: float [H, W, 2] in pixels along x and y, as OpenCV's flows: output (x, y) shows the image at (x, y) +
-            flow[y, x]. Images must have its size. It is stored to 2**-12 pixels, or 2**-15 of its greatest value. None
-            draws Gaussian noise.
+            flow[y, x]. Images must have the size of the flow. Its precision is 2**-12 pixels, or 2**-15 of its greatest
+            value. None draws blurred Gaussian noise.
         magnitude: without ``flow``: standard deviation of the displacement along each axis, in pixels, a number or a
             range.
         scale: without ``flow``: standard deviation of the noise's Gaussian blur, in pixels.
@@ -263,13 +263,13 @@ class OpticalFlowWarp(Resampled):
 
 
 class ElasticFlow(OpticalFlowWarp, abstract=True):
-    """A warp that blends with the fill as torchvision's ``elastic``."""
+    """A warp by a given flow that blends with the fill like torchvision's ``elastic``, see ``WEIGHS_TWICE``."""
 
     _weighs_twice = True
 
 
 def emit_flow(owner: Any, sampling: Sampling, rows: Rows, flow: Flow, flags: int, fill: Any, name: str | None) -> None:
-    """Displace ``rows`` by a node at every pixel. Raises ArgumentError for images of another size."""
+    """Displace ``rows`` by ``flow``. Raises ArgumentError for images of another size."""
     sizes = sampling.size[rows]
     others = sizes[(sizes != (flow.height, flow.width)).any(axis=1)]
     if len(others):
@@ -289,7 +289,7 @@ MAX_CONTROL_POINTS = 16
 class OpticalDistortion(Resampled):
     """Bend straight lines about the image's center, as a lens does (Albumentations' definition and arguments).
 
-    A place at distance r from the center shows the one that is ``f`` times as far.
+    A pixel at distance r from the center shows the source at distance ``f * r`` in the same direction.
 
     Args:
         distort_limit: range of k: a pair, or a number d for (-d, d).
@@ -318,7 +318,7 @@ class OpticalDistortion(Resampled):
 
 @lru_cache(maxsize=64)
 def _lens(size: tuple[int, int], mode: Lens) -> Floats:
-    """Displacements of a lens of strength 1 at the nodes of ``smooth_lattice(size)``."""
+    """Return displacements of a lens of strength 1 at the nodes of ``smooth_lattice(size)``, in pixels."""
     height, width = size
     along, down = smooth_lattice(size).places()
     x, y = along - (width - 1) / 2, down[:, None] - (height - 1) / 2
@@ -334,10 +334,11 @@ def _lens(size: tuple[int, int], mode: Lens) -> Floats:
 class ThinPlateSpline(Resampled):
     """Move control points at random and bend the image between them like a thin metal plate.
 
-    ``num_control_points`` by as many points cover the image (2: its corners and its middle). Each moves by normal noise
-    along x and y, whose deviation is drawn from ``scale_range``, in tenths of the sides. Definition and arguments are
-    Albumentations' (Bookstein 1989, doi:10.1109/34.24792). Displacements are interpolated between nodes a 32nd of each
-    side apart: at 224 px to 0.03 pixels on average, and to 0.4 next to a control point.
+    ``num_control_points`` by ``num_control_points`` points cover the image (2: its corners and its center). Each moves
+    by normal noise along x and y. Its standard deviation is drawn from ``scale_range``, in tenths of the sides.
+    Definition and arguments are Albumentations' (Bookstein 1989, doi:10.1109/34.24792). Displacements are interpolated
+    between nodes a 32nd of each side apart. The error at 224 px is 0.03 pixels on average, and up to 0.4 next to a
+    control point.
     """
 
     scale_range: ShareRange = (0.2, 0.4)
@@ -365,7 +366,7 @@ class ThinPlateSpline(Resampled):
 
 
 def _control_points(number: int) -> Floats:
-    """[P, 2] of x, y in sides of the image."""
+    """Return P control points as x, y in fractions of the image's sides, float64[P, 2]."""
     if number == 2:
         return np.array([[0, 0], [0, 1], [1, 0], [1, 1], [0.5, 0.5]], np.float64)
     along = np.linspace(0.0, 1.0, number)
@@ -374,7 +375,7 @@ def _control_points(number: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _plates(size: tuple[int, int], number: int) -> Floats:
-    """[P, nodes]: how far each node of ``smooth_lattice(size)`` follows each control point."""
+    """Return the weight of each control point at each node of ``smooth_lattice(size)``, float64[P, nodes]."""
     points = _control_points(number)
     count = len(points)
     system = np.zeros((count + 3, count + 3))
@@ -385,11 +386,11 @@ def _plates(size: tuple[int, int], number: int) -> Floats:
     places = np.stack(np.meshgrid(along / size[1], down / size[0]), axis=-1).reshape(-1, 2)
     bent = np.concatenate([_bending(places, points), np.ones((len(places), 1)), places], axis=1)
     weights = np.linalg.solve(system, np.eye(count + 3, count))
-    # So that the last bits of the solution, which processors may round differently, are none of the pixels'.
+    # Rounded, because processors may differ in the last bits of the solution, and pixels must not depend on it.
     return np.ascontiguousarray((np.rint(bent @ weights * 2.0**20) * 2.0**-20).T)
 
 
 def _bending(places: Floats, points: Floats) -> Floats:
-    """r^2 log r^2 of every distance."""
+    """Return the thin plate kernel ``r^2 log r^2`` of all distances between ``places`` and ``points``."""
     squared = ((places[:, None] - points) ** 2).sum(axis=-1)
     return np.asarray(squared * np.log(squared + 1e-6))

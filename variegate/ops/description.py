@@ -1,7 +1,7 @@
-"""Transforms made of their descriptions: dicts, as files hold them and ``Transform.to_dict`` writes them.
+"""Creation of transforms from descriptions: dicts as in JSON and YAML files, the output of ``Transform.to_dict``.
 
-Any dict may be handed over; whatever is wrong with it has a place. And walks through a transform's parts, by which
-``Normalize("dataset")`` gets its numbers before anything is sampled.
+Descriptions are untrusted input: every error names the path of the invalid value. The module also traverses trees of
+transforms, to set the numbers of ``Normalize("dataset")`` before sampling.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from variegate.ops.base import Transform
 from variegate.ops.output import Normalize
 from variegate.removed import removal_message
 
-# Of a description: a transform in a list takes two levels, and a policy's own lists a few more.
+# Nesting depth of a description: a transform in a list has two levels, and the lists of policies a few more.
 _MAX_LEVELS = 2 * MAX_DEPTH + 16
 _MAX_VALUES = 1_000_000
 
@@ -83,7 +83,7 @@ def _from_dict(described: Any, where: str) -> Transform:
 
 
 def _names_file(value: Any) -> bool:
-    """True if the value, or an entry of it, is a path or an address."""
+    """Return whether a value, or an entry of it, is a path or an address."""
     entries = value if isinstance(value, (list, tuple)) else [value]
     return any(isinstance(entry, (str, bytes, os.PathLike)) for entry in entries)
 
@@ -99,9 +99,9 @@ def _revive(value: Any, where: str) -> Any:
 
 
 def check_tree(described: Any, where: str) -> None:
-    """Raise PolicyError for a description that is nested too deeply (or holds itself), or that is too large.
+    """Raise PolicyError for a description that is nested too deeply (or contains itself), or that is too large.
 
-    An object that is there many times counts every time, as every place makes a transform of its own.
+    An object that occurs several times counts each time, because each occurrence creates a transform.
     """
     count = 0
     stack: list[tuple[Any, int]] = [(described, 0)]
@@ -121,14 +121,14 @@ def check_tree(described: Any, where: str) -> None:
 
 
 def check_keys(described: Mapping[Any, Any], where: str) -> None:
-    """Raise PolicyError for a key that is no string."""
+    """Raise PolicyError for a key that is not a string."""
     for key in described:
         if not isinstance(key, str):
             raise PolicyError(f"{where}.{short_repr(key)}", key, "a name of an argument, which is a string")
 
 
 def walk(value: Any) -> Iterator[Any]:
-    """A transform, its arguments and all that is within them."""
+    """Yield a transform, its arguments, and their contents, recursively."""
     yield value
     if isinstance(value, Transform):
         parts = list(_arguments(value).values())
@@ -141,7 +141,7 @@ def walk(value: Any) -> Iterator[Any]:
 
 
 def substituted(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with ``change(part)`` for each part within it where that is not None; else the same object."""
+    """Replace each part of ``value`` for which ``change(part)`` is not None. Returns ``value`` itself if unchanged."""
     if (made := change(value)) is not None:
         return made
     if isinstance(value, (Transform, Mapping)):
@@ -162,12 +162,12 @@ def _arguments(transform: Transform) -> dict[str, Any]:
 
 
 def wants_statistics(transform: Transform) -> bool:
-    """True if there is a ``Normalize("dataset")`` in it."""
+    """Return whether the tree of ``transform`` contains a ``Normalize("dataset")``."""
     return any(isinstance(part, Normalize) and part.is_of_dataset for part in walk(transform))
 
 
 def with_statistics(transform: Transform, mean: tuple[float, ...], std: tuple[float, ...]) -> Transform:
-    """The same transform with these numbers; parts that want none are the same objects."""
+    """Return the transform with ``mean`` and ``std`` in each ``Normalize("dataset")``. Other parts are not copied."""
 
     def change(part: Any) -> Any:
         is_asked = isinstance(part, Normalize) and part.is_of_dataset

@@ -1,4 +1,4 @@
-"""Regions that are hidden: rectangles, grids, and regions that grow."""
+"""Erasing of rectangles, grids, and grown regions."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def emit_rectangles(
     name: str,
     noise_slot: int = 0,
 ) -> None:
-    """Erase ``rectangles[Q, 4]`` (top, left, height, width), number q of the image ``rows[owner[q]]``.
+    """Erase ``rectangles[Q, 4]`` (top, left, height, width). Rectangle q belongs to image ``rows[owner[q]]``.
 
-    ``owner`` is in ascending order. Rectangles are cut to the image, and empty ones are dropped, with the instruction
-    where none is left. ``fill``: a color, or "random" for noise in every pixel, drawn from ``noise_slot``. ``name``:
-    what descriptions call it.
+    ``owner`` is in ascending order. Rectangles are clipped to the image, and empty ones are dropped; images without
+    rectangles get no instruction. ``fill``: a color, or "random" for noise in every pixel, drawn from ``noise_slot``.
+    ``name``: the operation's name in descriptions.
     """
     size = sampling.size[rows[owner]]
     start = np.clip(rectangles[:, :2], 0, size)
@@ -110,7 +110,7 @@ def _erased_with(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class RandomErasing(Transform):
-    """With probability ``p``, erase one rectangle (Zhong et al. 2017, arXiv:1708.04896).
+    """Erase one rectangle with probability ``p`` (Zhong et al. 2017, arXiv:1708.04896).
 
     Its area is uniform in ``scale`` times the image's, its height / width log-uniform in ``ratio``. If ten draws do not
     fit, the image does not change. ``value``: a number, one for each channel, "random" for noise in every pixel, or
@@ -123,12 +123,12 @@ class RandomErasing(Transform):
     ratio: FactorRange = (0.3, 3.3)
     value: Annotated[float | str | Sequence[float], Converted(_erased_with, _ERASED_WITH)] = 0
     inplace: bool = False
-    _changes_bytes = False  # it may follow Normalize, and erases floats there
+    _changes_bytes = False  # may follow Normalize, where it erases in the float output
     num_slots = 1 + TRIES + 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.value == "color":  # three normal numbers are of two blocks
+        if self.value == "color":  # a slot has two normal numbers, and three are needed
             set_field(self, "num_slots", type(self).num_slots + 1)
 
     def draw(self, image: DrawContext, slot: int) -> None:
@@ -147,7 +147,7 @@ class RandomErasing(Transform):
         erased.add(Op.ERASE, *args, *values, float(is_float), fill=fill, name="RandomErasing")
 
     def _color(self, image: DrawContext, slot: int, is_float: bool) -> Sequence[Drawn]:
-        """One number for all channels, or one for each."""
+        """Return one number for all channels, or a number per channel."""
         if self.value == "color":
             if image.num_channels != 3:
                 raise needs_color("RandomErasing(value='color')", image.num_channels)
@@ -162,7 +162,7 @@ class RandomErasing(Transform):
 
 
 class _FillOrRandom(FillColor):
-    """A color, or "random"."""
+    """Argument that accepts a color, or "random"."""
 
     def convert(self, value: Any) -> Any:
         return value if isinstance(value, str) and value == "random" else super().convert(value)
@@ -178,8 +178,8 @@ NoiseFill = Annotated[Fill | str, _FillOrRandom()]
 class CoarseDropout(Transform):
     """Erase several rectangles within the image.
 
-    ``num_holes``: a number or a range. ``size``: of every height and width, a number or a range; integers are pixels,
-    floats from 0 to 1 are shares of the side. ``fill`` may also be "random" for noise in every pixel.
+    ``num_holes``: a number or a range. ``size``: height and width of each rectangle, a number or a range; integers are
+    pixels, floats from 0 to 1 are shares of the side. ``fill`` may also be "random" for noise in every pixel.
     """
 
     num_holes: Annotated[Integers, Range(0, MAX_HOLES)] = (1, 8)
@@ -210,7 +210,7 @@ class CoarseDropout(Transform):
 
 
 class GridUnit(Argument):
-    """Pixels, or a share of the shorter side; numbers or ranges."""
+    """Argument that accepts pixels or a share of the shorter side, as a number or a range."""
 
     _pixels = Range(2, MAX_LENGTH).of_type(Integers)
     _share = Range(1e-9, 1.0 - 1e-9).of_type(Number)
@@ -271,11 +271,11 @@ class OcclusionDiffusion(MagnitudeOp):
     """Erase a ragged, connected region grown from random seeds (Eden's model of growth, 1961).
 
     Args:
-        num_seeds: cells to start from, drawn uniformly; an integer or a range. Then one free neighbor of the region is
-            added at a time, each equally likely.
+        num_seeds: number of initial cells, drawn uniformly; an integer or a range. Then one free neighbor of the region
+            is added at a time, each equally likely.
         area: share of the image to cover, a number or a range from 0 to 1; exceeded by less than a cell.
         fill: a color, or "random" for noise in every pixel.
-        cells: square cells along the longer side, 1 to 128; their side is rounded up to whole pixels.
+        cells: number of square cells along the longer side, 1 to 128; their side is rounded up to whole pixels.
     """
 
     num_seeds: Annotated[Integers, Range(1, MAX_HOLES)] = (1, 4)
@@ -286,7 +286,7 @@ class OcclusionDiffusion(MagnitudeOp):
     _typical_range = TypicalRange(0.0, 0.6, 0.0)
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
-        # The first slot draws how much, the second is the key of the growth's own words, the third of the noise.
+        # Slot 0 draws the area and the number of seeds, slot 1 the key of the growth's words. Slot 2 is for noise.
         seeds = integers_between(self.num_seeds, sampling.uniform(rows, slot)[:, 1]).astype(np.int64)
         keys = sampling.words(rows, slot + 1)[:, 0, :2]
         size = sampling.size[rows]
@@ -305,20 +305,22 @@ _grow_regions = entry(
 def grow(
     keys: UInt32Array, size: Int32Array, side: Int64Array, seeds: Int64Array, pixels: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
-    """Regions of N images -> (rectangles int64[Q, 4] of top, left, height, width, by image; how many of each, int64[N])
+    """Grow a random region in each of N images.
 
-    Image n, ``size[n]`` pixels high and wide, is cut into squares of ``side[n]`` pixels from its upper left corner.
-    First come ``seeds[n]`` cells, uniform over all. Then one is added at a time, each free neighbor of the region
-    (above, below, left or right) being equally likely, until ``pixels[n]`` pixels are covered. Draws are the words of
-    ``philox4x32(counter=(0, 0, 0, 0), key=keys[n])``, then of (1, 0, 0, 0) and so on; a word w draws one of m as
-    ``w * m >> 32``. Free neighbors wait in a list in the order in which they were reached, those of one cell in that
-    of the directions; the last takes the place of the one drawn. One that a seed has fallen on since is passed over.
+    Image n, of height and width ``size[n]``, is divided into square cells of ``side[n]`` pixels from its upper left
+    corner. The region starts with ``seeds[n]`` cells, uniform over the image. Then one cell is added at a time, until
+    the region covers ``pixels[n]`` pixels. Each free neighbor (above, below, left or right) is equally likely.
 
-    A rectangle is a run of cells of a line, with the same run of the lines below it. It may reach beyond the image.
+    Random words are ``philox4x32(counter=(i, 0, 0, 0), key=keys[n])`` for i = 0, 1, ...; a word w draws one of m as
+    ``w * m >> 32``. Free neighbors are in a list, in the order in which they were found, for one cell in the order of
+    the directions. The drawn entry is replaced by the last. Entries that became seeds are skipped.
+
+    Returns rectangles int64[Q, 4] of top, left, height, width, sorted by image, and their number per image, int64[N].
+    A rectangle is a run of cells in a row of cells, merged with equal runs in the rows below. It may exceed the image.
     """
     cells = -(-size.astype(np.int64) // side[:, None])
     most = int(cells.prod(axis=1).max(initial=1))
-    # Runs of a line have a free cell between them.
+    # Upper bound on rectangles: runs in a row of cells are separated by at least one free cell.
     room = int((cells[:, 0] * (cells[:, 1] // 2 + 1)).sum())
     rectangles, count = np.empty((room, 4), np.int64), np.zeros(len(size), np.int64)
     read = as_c_contiguous(keys), size.astype(np.int64), *map(as_c_contiguous, (side, seeds, pixels))

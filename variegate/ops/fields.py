@@ -1,4 +1,4 @@
-"""Fields of displacements, of noise too: pixels along x and y at the nodes of a grid, and straight in between."""
+"""Displacement fields, including blurred noise: pixels along x and y at the nodes of a grid, bilinear in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from variegate.program.coords import MAX_UNIT, NODE_BITS, STEP_BITS, WEIGHS_TWIC
 from variegate.program.ops import Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-# What an int16 holds of a displacement's units.
+# Largest displacement of a node, in units: the maximum of int16.
 LARGEST_NODE = 32_767
 
 _draw_noise = entry("vg_draw_field_noise", c_void_p)
@@ -31,8 +31,8 @@ Nodes = RealArray  # [R, lines, columns, 2]
 
 @dataclass(frozen=True)
 class Lattice:
-    """Nodes of a grid: ``lines`` times ``columns`` of them, the first at the center of the first pixel,
-    ``step`` / 2**26 of them per pixel."""
+    """Nodes of a grid, ``lines`` x ``columns``. Node 0 is at the center of pixel 0; the step is in 2**-26 nodes per
+    pixel."""
 
     lines: int
     columns: int
@@ -40,13 +40,16 @@ class Lattice:
     step_x: int
 
     def places(self) -> tuple[Floats, Floats]:
-        """Of the nodes, counted in pixels from the first one's center: along x, and along y."""
+        """Return the positions of nodes along x and along y, in pixels from the first node."""
         apart_x, apart_y = 2.0**STEP_BITS / self.step_x, 2.0**STEP_BITS / self.step_y
         return np.arange(self.columns, dtype=np.float64) * apart_x, np.arange(self.lines, dtype=np.float64) * apart_y
 
 
 def lattice(size: tuple[int, int], spacing: float | tuple[float, float]) -> Lattice:
-    """Nodes ``spacing`` pixels apart (along y, along x), one at least, over an image of a height and width."""
+    """Return nodes ``spacing`` pixels apart, at least 1, over an image of ``size`` (height, width).
+
+    ``spacing`` may be a pair (along y, along x).
+    """
     apart = spacing if isinstance(spacing, tuple) else (spacing, spacing)
     step_y, step_x = (round(2.0**STEP_BITS / max(s, 1.0)) for s in apart)
     lines, columns = (((side - 1) * step >> STEP_BITS) + 2 for side, step in zip(size, (step_y, step_x), strict=True))
@@ -54,12 +57,12 @@ def lattice(size: tuple[int, int], spacing: float | tuple[float, float]) -> Latt
 
 
 def smooth_lattice(size: tuple[int, int]) -> Lattice:
-    """For functions that bend little over a thirty-second of the image."""
+    """Return nodes a 32nd of the image apart, for functions that are nearly linear over this distance."""
     return lattice(size, (size[0] / 32, size[1] / 32))
 
 
 def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[IndexArray, tuple[int, int]]]:
-    """The places in ``rows`` of images of one size, and that size, for each of the sizes."""
+    """Yield (indices into ``rows``, size) for each distinct (height, width) of the images."""
     sizes = sampling.size[rows]
     if len(rows) and (sizes == sizes[0]).all():
         yield np.arange(len(rows)), (int(sizes[0, 0]), int(sizes[0, 1]))
@@ -72,7 +75,7 @@ def by_size(sampling: Sampling, rows: Rows) -> Iterator[tuple[IndexArray, tuple[
 def emit_nodes(
     sampling: Sampling, rows: Rows, over: Lattice, nodes: Nodes, flags: int, fill: Any, name: str | None
 ) -> None:
-    """Displace ``rows`` by ``nodes``, in pixels."""
+    """Displace ``rows`` by ``nodes`` [R, lines, columns, 2], in pixels."""
     placed, count = np.ascontiguousarray(nodes, np.float64), nodes.size // max(len(rows), 1)
     farthest = np.empty(len(rows))
     _find_farthest(data_ptr(placed), len(rows), count, data_ptr(farthest))
@@ -83,7 +86,7 @@ def emit_nodes(
 
 
 def units_for(farthest: npt.ArrayLike) -> Floats:
-    """The least unit in which displacements so far find room, for each; see ``program/coords.py``."""
+    """Return the smallest unit in which displacements of up to ``farthest`` pixels fit, see ``program/coords.py``."""
     room = np.maximum(farthest, 1e-9) * (2.0**NODE_BITS / LARGEST_NODE)
     return np.clip(np.ceil(np.log2(room)), -MAX_UNIT, MAX_UNIT)
 
@@ -93,7 +96,7 @@ def rounded(nodes: RealArray) -> Int16Array:
 
 
 def add_grids(sampling: Sampling, grids: Int16Array) -> Int64Array:
-    """int16[R, lines, columns, 2] -> where each begins."""
+    """Add grids int16[R, lines, columns, 2] to the side tables. Returns the first index of each."""
     return sampling.add_grids(grids) + np.arange(len(grids)) * (grids.size // max(len(grids), 1))
 
 
@@ -109,10 +112,10 @@ def emit_grids(
     name: str | None,
     weighs_twice: bool = False,
 ) -> None:
-    """Displace ``rows`` by the grids that begin at ``first``, in units of 2**(unit - 6) pixels.
+    """Displace ``rows`` by the grids that start at index ``first``, in units of 2**(unit - 6) pixels.
 
-    Within a pixel of the border, the image is blended with the fill, as by OpenCV; ``weighs_twice`` as by torchvision's
-    ``elastic``, which applies the weight of the image twice.
+    ``farthest``: greatest displacement in pixels. Within a pixel of the border, the image is blended with the fill, as
+    by OpenCV; with ``weighs_twice`` as by torchvision's ``elastic``, see ``WEIGHS_TWICE``.
     """
     args = (
         first,
@@ -128,7 +131,7 @@ def emit_grids(
 
 
 def add_up(parts: Floats, weights: Floats) -> Floats:
-    """The sum over p of ``weights[R, p, 2] * parts[p, M]``, float64[R, M, 2]."""
+    """Return the sum over p of ``weights[R, p, 2] * parts[p, M]``, float64[R, M, 2]."""
     read, read_weights = as_c_contiguous(parts), as_c_contiguous(weights)
     nodes = np.empty((len(weights), parts.shape[1], 2))
     _add_fields(data_ptr(read), *parts.shape, data_ptr(read_weights), len(weights), data_ptr(nodes))
@@ -143,22 +146,25 @@ def sampled_nodes(
     fill: Any,
     name: str,
 ) -> None:
-    """``emit_nodes`` of what ``field`` says for the places in ``rows`` of images of one size."""
+    """Displace ``rows`` by a field that is computed per image size.
+
+    ``field(indices, size)`` returns the nodes for ``rows[indices]``, whose images have this size.
+    """
     for at, size in by_size(sampling, rows):
         over, nodes = field(at, size)
         emit_nodes(sampling, rows[at], over, nodes, flags, fill, name)
 
 
-# Deviations of a drawn field that find room. What is beyond, once in 10**15 nodes, is cut off.
+# Range of a random field, in standard deviations. Larger values, one in 10**15 nodes, are clipped.
 _DEVIATIONS = 8.0
-# Nodes are so many times closer to one another than the deviation of the blur is long, at least.
+# Least ratio of a blur's standard deviation to the distance between nodes.
 _PER_SIGMA = 1.2
 _MAX_SPACING = 64
 _MIN_SIGMA = 0.125
 
 
 def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> Float64Array:
-    """Weights of a Gaussian at steps of ``apart`` pixels, of sum 1. Below an eighth of a pixel there is but one."""
+    """Return weights of a Gaussian at steps of ``apart`` pixels, with sum 1. One weight if sigma is below 1/8 pixel."""
     if sigma < _MIN_SIGMA:
         return np.ones(1)
     taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) * (apart / sigma)) ** 2)
@@ -166,12 +172,12 @@ def gaussian_taps(sigma: float, radius: int, apart: float = 1.0) -> Float64Array
 
 
 def spacing_for(sigma: float) -> int:
-    """A power of two: how far the nodes may be apart of noise that is blurred by ``sigma`` pixels."""
+    """Return the distance in pixels, a power of two, between nodes of noise that is blurred by ``sigma`` pixels."""
     return 1 << max(0, math.floor(math.log2(max(1.0, min(sigma / _PER_SIGMA, _MAX_SPACING)))))
 
 
 def blurred_deviation(sigma: float, radius: int) -> float:
-    """Share of the deviation of white noise that a blur along one axis leaves."""
+    """Return the factor by which a blur along one axis reduces the standard deviation of white noise."""
     return math.sqrt(float((gaussian_taps(sigma, radius) ** 2).sum()))
 
 
@@ -186,11 +192,13 @@ def emit_noise(
     name: str,
     weighs_twice: bool = False,
 ) -> None:
-    """Displace ``rows`` by uniform noise that is blurred by Gaussians of ``sigmas`` pixels along x and along y, to
-    deviations of ``deviations[R, 2]`` pixels along x and along y. It is drawn from the noise of ``slot``.
+    """Displace ``rows`` by blurred uniform noise, drawn from the noise of ``slot``.
 
-    Noise at the nodes, blurred there, has the correlation of noise at the pixels. Between nodes a straight line varies
-    less; its deviation over all places is the one that is asked for.
+    ``sigmas``: standard deviations of the Gaussian blur along x and y, in pixels. ``deviations[R, 2]``: standard
+    deviations of displacements along x and y, in pixels.
+
+    Noise is drawn and blurred at nodes, where it has the correlation of noise per pixel. Interpolation between nodes
+    reduces its deviation; ``deviations`` are averages over all pixels.
     """
     apart = tuple(map(spacing_for, sigmas))
     coarse, share = [], 1.0
@@ -213,8 +221,10 @@ def emit_noise(
 def blurred_noise(
     sampling: Sampling, rows: Rows, slot: int, over: Lattice, taps: Sequence[Any], gains: Float32Array
 ) -> tuple[Int16Array, Int64Array]:
-    """Noise of ``slot`` between -1 and 1, blurred by ``taps`` along x and along y, times ``gains[R, fields]`` ->
-    int16[R, lines, columns, fields] and the greatest magnitude in each of R."""
+    """Return noise of ``slot`` in (-1, 1), blurred by ``taps`` along x and y, times ``gains[R, fields]``.
+
+    Returns int16[R, lines, columns, fields], and the greatest magnitude per row, int64[R].
+    """
     number, fields = gains.shape
     grids, farthest = np.empty((number, over.lines, over.columns, fields), np.int16), np.empty(number, np.int64)
     ids, keys = sampling.streams(rows)

@@ -1,7 +1,8 @@
-"""Sharpen, blur, JPEG and noise: what a pixel becomes beside its neighbors, or by chance.
+"""Sharpening, blurs, other filters, JPEG, and noise.
 
-Of noise the first slot draws the strength; the second is handed to the instruction and is the noise's own, drawn for
-every pixel inside the fused pass, since both count from the sample's first block.
+Noise operations have two slots of random numbers. The first draws the strength. The number of the second is an argument
+of the instruction, whose kernel draws from it per pixel. They are separate because both would otherwise use the slot's
+first random block.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Sharpness(MagnitudeOp, function="adjust_sharpness", called={"factor": "sha
     _op = Op.SHARPNESS
 
 
-# Pixels along x and y.
+# Kernel size in pixels along x and y.
 KernelSizes = Annotated[
     int | Sequence[int],
     Converted(
@@ -53,7 +54,7 @@ KernelSizes = Annotated[
 
 
 def odd_sizes(low: float, high: float, count: int) -> Floats:
-    """Sides of windows, from one end to the other."""
+    """Return ``count`` odd kernel sizes from ``low`` to ``high``, for ``TypicalRange.spacing``."""
     return np.asarray(2.0 * np.floor(np.linspace(low, high, count) / 2) + 1.0)
 
 
@@ -76,9 +77,9 @@ class GaussianBlur(MagnitudeOp):
 class MotionBlur(Transform):
     """Blur along a straight line.
 
-    ``kernel_size``: its length in pixels, odd, or a range (low, high) of odd numbers, all equally likely. ``angle``:
-    degrees counter-clockwise. ``direction``: position of the weight along the line, -1 to 1; 0 is even. The latter two
-    are a number or a range each.
+    ``kernel_size``: length of the line in pixels, odd, or a range (low, high) of odd numbers, all equally likely.
+    ``angle``: degrees counter-clockwise, a number or a range. ``direction``: position of the weight along the line, a
+    number or a range: -1 and 1 are its ends, 0 is uniform.
     """
 
     kernel_size: Annotated[Integers, Range(1, 255, step=2)] = 7
@@ -99,8 +100,8 @@ class MotionBlur(Transform):
 class JPEG(MagnitudeOp, function="jpeg"):
     """Compress the image as a JPEG of ``quality`` and decode it.
 
-    ``quality``: 1 to 100. Color is stored at half resolution (4:2:0).
-    Pixels are Pillow's and torchvision's to the bit. Images leave the fused passes for it and come back. CPU only.
+    ``quality``: 1 to 100. Color is stored at half resolution (4:2:0). Pixels are Pillow's and torchvision's to the bit.
+    The compression runs between fused passes. CPU only.
     """
 
     quality: Annotated[Integers, MagnitudeRange(1, 100)]
@@ -110,7 +111,7 @@ class JPEG(MagnitudeOp, function="jpeg"):
 
 @dataclass(frozen=True)
 class MedianBlur(Transform):
-    """Replace each level by the median of those around it, which removes spots and keeps edges.
+    """Replace each value by the median of its neighborhood, which removes spots and keeps edges.
 
     ``kernel_size``: side of the square around a pixel, 3, 5 or 7, or a range (low, high) of them, all equally likely.
     Edges are replicated (Pillow's ``MedianFilter``, OpenCV's ``medianBlur``).
@@ -133,9 +134,9 @@ MorphologyName = Literal["erosion", "dilation"]
 
 @dataclass(frozen=True)
 class Morphological(Transform):
-    """Replace each level by the greatest ("dilation") or the least ("erosion") of those in an ellipse around it.
+    """Replace each value by the greatest ("dilation") or the least ("erosion") value in an ellipse around it.
 
-    Levels and ellipse are OpenCV's; arguments are Albumentations', where masks and boxes change as well.
+    Results and the ellipse are OpenCV's. Arguments are Albumentations', where masks and boxes change as well.
 
     Args:
         scale: width and height of the ellipse in pixels, 1 to 31 each, or one number for both.
@@ -173,7 +174,7 @@ class GaussianNoise(MagnitudeOp):
 
 @dataclass(frozen=True)
 class SaltAndPepper(MagnitudeOp):
-    """Replace a share ``amount`` of the pixels, 0 to 1: a share ``salt`` of them by white, the others by black."""
+    """Replace a share ``amount`` of the pixels, 0 to 1: a share ``salt`` of these by white, the others by black."""
 
     amount: ShareMagnitude = 0.05
     salt: Probability = 0.5
@@ -199,7 +200,7 @@ class PixelDropout(MagnitudeOp):
 
 @dataclass(frozen=True)
 class ShotNoise(MagnitudeOp):
-    """Add photon noise of ``scale`` levels per photon: variance ``x * scale`` for a level x (approximately Poisson)."""
+    """Add photon noise of ``scale`` levels per photon: variance ``x * scale`` for a value x (approximately Poisson)."""
 
     scale: Annotated[Number, MagnitudeRange(0.0, 255.0)] = (1.0, 8.0)
     num_slots = 2
@@ -210,7 +211,7 @@ class ShotNoise(MagnitudeOp):
 
 
 MAX_FULL_KERNEL = 31
-# Sums of levels times weights stay within 32 bits.
+# Largest sum of a kernel's absolute weights, so that sums of products with values fit into 32 bits.
 MAX_WEIGHT = 256
 Kernel = tuple[tuple[float, ...], ...]
 EdgeKind = Literal["laplacian", "sobel"]
@@ -218,7 +219,8 @@ EdgeKind = Literal["laplacian", "sobel"]
 _IDENTITY = np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]], np.float64)
 _LAPLACIAN = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]], np.float64)
 _SOBEL = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], np.float64)
-# Results are clipped to levels, so that a kernel and its negative add up to an absolute value.
+# Kernels per kind. Results are clipped to 0..255 before they are added, so a kernel and its negative yield an absolute
+# value.
 _EDGES = {
     "laplacian": np.stack([_LAPLACIAN, -_LAPLACIAN]),
     "sobel": np.stack([_SOBEL, -_SOBEL, _SOBEL.T, -_SOBEL.T]),
@@ -228,7 +230,7 @@ _EDGES = {
 def emit_filters(
     sampling: Sampling, rows: Rows, kernels: Floats, values: Floats | None = None, name: str | None = None
 ) -> None:
-    """Filter ``rows`` with ``kernels[M, height, width]``; ``values``: what to call the strength of each row."""
+    """Filter ``rows`` with ``kernels[M, height, width]``. ``values``: magnitude of each row, for descriptions."""
     count, height, width = kernels.shape
     told = () if values is None else (values,)
     sampling.emit(rows, Op.CONVOLVE_FLOAT, sampling.add_filters(kernels), width, height, count, *told, name=name)
@@ -241,7 +243,7 @@ _KERNEL_WEIGHTS = (
 
 
 def _kernel_weights(value: Any) -> Kernel | None:
-    """Rows of weights, as many in each."""
+    """Parse a list of rows of equal length. None if invalid."""
     is_list = hasattr(value, "__len__") and hasattr(value, "__getitem__") and not isinstance(value, (str, bytes, dict))
     lines = None
     if is_list and not isinstance(value, type) and getattr(value, "ndim", 2) == 2 and len(value) <= MAX_FULL_KERNEL:

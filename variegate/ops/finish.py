@@ -1,8 +1,7 @@
-"""Steps on finished tensors, after the last fused pass: kinds of numbers that executors do not make, several
-crops of one image, functions of the user's.
+"""Operations on result tensors after the last fused pass: conversions of dtype, multi-crops, and user functions.
 
-Each is a *step* of the program's ``Output``. Steps cost a pass over memory each, in PyTorch. Nothing but further steps
-may follow one: instructions act on bytes, and come before.
+Each is a *step* of the program's ``Output``, run by PyTorch, which reads and writes the full batch. Only further steps
+may follow a step, because all instructions run before.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ _WHOLE_BITS = {"uint8": 8, "int8": 7, "int16": 15, "int32": 31, "int64": 63, "ui
 
 
 def followed_by(output: Output, step: Any) -> Output:
-    """``output`` with one more step."""
+    """Return ``output`` with one more step."""
     return replace(output, steps=(*output.steps, step))
 
 
 def is_cut_only(output: Output) -> bool:
-    """True if steps do no more than cut images up, so that values may as well be changed before."""
+    """Return whether all steps only crop, so that values may be changed before them with the same result."""
     return all(isinstance(step, _Cuts) for step in output.steps)
 
 
 def cuts_of(output: Output) -> Any:
-    """The step that takes finished images apart; None where there is none."""
+    """Return the multi-crop step of ``output``; None without such a step."""
     return next((step for step in output.steps if isinstance(step, _Cuts)), None)
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Another kind of numbers, as torchvision's ``to_dtype``: with ``scale``, the range of one becomes the other's."""
+    """Step that converts the dtype, as torchvision's ``to_dtype``. ``scale`` maps one dtype's range to the other's."""
 
     dtype: str
     scale: bool
@@ -60,7 +59,7 @@ class Cast:
             if torch.iinfo(dtype).bits > 16:
                 accepted = "integers of at most 16 bits, as the range of larger ones is beyond that of such a float"
                 raise ValueError(f"ToDtype({self.dtype!r}, scale=True) of {before}: accepted: {accepted}")
-            # Less than one more than the greatest, so that nothing but 1.0 becomes that.
+            # As in torchvision: below max + 1, so that only 1.0 becomes the maximum.
             return images.mul(float(torch.iinfo(dtype).max) + 1.0 - 1e-3).to(dtype)
         if dtype.is_floating_point:
             return images.to(dtype).mul_(1.0 / torch.iinfo(images.dtype).max)
@@ -72,7 +71,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Standardize:
-    """``(x - mean) / std`` per channel of what a step has made; integers are refused."""
+    """Step that computes ``(x - mean) / std`` per channel. Raises ValueError for integers."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -94,12 +93,12 @@ class Standardize:
 
 
 class _Cuts:
-    """A step that takes images apart."""
+    """Base class of steps that return several crops per image."""
 
 
 @dataclass(frozen=True)
 class Crops(_Cuts):
-    """Images [..., C, H, W] -> [..., 5 or 10, C, h, w], or likewise with channels last."""
+    """Step that crops images [..., C, H, W] to [..., 5 or 10, C, h, w], or likewise with channels last."""
 
     height: int
     width: int
@@ -127,12 +126,12 @@ class Crops(_Cuts):
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the user's, image by image."""
+    """Step that calls a user's function for each image."""
 
     function: Callable[[Any], Any]
     takes_batches: ClassVar[bool] = False
 
-    # By identity: a callable object need not have a hash.
+    # Compared by identity, because a callable object need not be hashable.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Call) and self.function is other.function
 
@@ -147,7 +146,7 @@ class Call:
 
 
 class _Finishing(Transform, abstract=True):
-    """A transform that is a step alone."""
+    """Base class of transforms that only add a step."""
 
     _changes_bytes = False
     _format_advice = "put it last, outside of the choice"

@@ -1,4 +1,4 @@
-"""Maps of coordinates by one number (rotate, shear, translate), and a stretch about the center."""
+"""Affine and perspective transforms: operations with a magnitude (rotate, shear, translate), and random ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from variegate.program.ops import Op
 
 
 class _Map(MagnitudeOp, Resampled):
-    """A coordinate map with one number."""
+    """Base class of coordinate maps with a magnitude."""
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         self._add_map(image, self._op, value, *self.constants())
@@ -170,7 +170,7 @@ class RandomAffine(Resampled):
         center: (x, y) in pixels from the top left; None for the center of the image.
         order: "shear_rotate" shears along x, then along y, then rotates (torchvision); "rotate_shear" rotates, then
             shears along both axes at once (Albumentations).
-        padding_mode: what lies beyond the image's edges, as for ``Pad``; with "constant" it is ``fill``.
+        padding_mode: pixels beyond the image's edges, as for ``Pad``; "constant" is ``fill``.
     """
 
     degrees: Annotated[Number, Around(0)]
@@ -203,7 +203,7 @@ class RandomAffine(Resampled):
 
 @dataclass(frozen=True)
 class RandomPerspective(Resampled):
-    """With probability ``p``, move every corner inwards by up to ``distortion_scale`` (0 to 1) of half the side.
+    """Move every corner inward by up to ``distortion_scale`` (0 to 1) of half the side, with probability ``p``.
 
     Images one pixel wide or high do not change.
     """

@@ -1,6 +1,7 @@
-"""Layers that are laid over images by Op.OVERLAY, which brushes.py draws.
+"""Layers that ``brushes.py`` draws and Op.OVERLAY composites on images.
 
-A layer has nodes of its own, bilinear in between, so that its cost is its detail's and not the image's.
+A layer is a grid of nodes with bilinear interpolation. The cost of drawing therefore depends on the layer's detail, not
+on the image's size.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from variegate.program.ops import LAYER_PLANES, LUMA_BLUE, LUMA_GREEN, LUMA_HALF
 from variegate.program.rng import noise_words, to_unit
 from variegate.program.sampling import Floats, Rows, Sampling
 
-# Along the longer side, at most: what is drawn in pixels grows with images that are larger.
+# Most nodes along the longer side. On larger images, shapes with sizes in pixels are scaled up.
 MAX_NODES = 512
 WHITE: RgbColor = (255, 255, 255)
-# Shadows, spots or reflections in one image.
+# Most shadows, spots or reflections per image.
 MAX_SHAPES = 64
 
 
@@ -35,11 +36,13 @@ Layers = UInt8Array  # [R, planes, lines, columns]
 
 
 def canvas(size: tuple[int, int], most: int = MAX_NODES, apart: float = 1.0) -> tuple[Lattice, float]:
-    """Nodes for an image of a height and width, ``apart`` pixels or ``most`` along its longer side; and those per
-    pixel."""
+    """Return nodes for an image of ``size`` (height, width), and the number of nodes per pixel.
+
+    Nodes are ``apart`` pixels apart, or farther, so that there are at most ``most`` along the longer side.
+    """
     apart = max(apart, (max(size) - 1) / most)
     over = lattice(size, apart)
-    # An even number, which tables of 16 bits take as they are.
+    # An even number of columns, so that planes of uint8 can be stored in an int16 table.
     return replace(over, columns=over.columns + over.columns % 2), 1.0 / apart
 
 
@@ -48,12 +51,12 @@ def blank(count: int, planes: int, over: Lattice) -> Layers:
 
 
 def units(sampling: Sampling, rows: Rows, slot: int, count: int) -> Floats:
-    """Numbers in [0, 1), float64[4, R, count], of the noise of ``slot``: for more than slots hold."""
+    """Return uniform numbers in [0, 1) from the noise of ``slot``, float64[4, R, count], for a variable count."""
     return np.moveaxis(to_unit(noise_words(*sampling.streams(rows), slot, count)), -1, 0)
 
 
 def joined(*values: Floats) -> Float32Array:
-    """Numbers of shapes, side by side, as brushes take them."""
+    """Stack properties of shapes along a new last axis, as float32 for brushes."""
     return np.stack(np.broadcast_arrays(*values), axis=-1).astype(np.float32)
 
 
@@ -68,10 +71,11 @@ def emit_layers(
     color: RgbColor = WHITE,
     place: npt.ArrayLike = (0, 0),
 ) -> None:
-    """Lay ``layers``, one for each of ``rows`` or one for all, over the images, from ``place`` on (top, left).
+    """Composite ``layers``, one per row or one for all, on the images, with their upper left corner at ``place``.
 
-    Planes are: alpha of ``color``; alpha and gray; alpha of ``color`` for each channel; or alpha, red, green and
-    blue. Gray images get the luma of colors.
+    ``place``: (top, left). ``strength``: factor of alpha per row. The number of planes determines their meaning: 1,
+    alpha of ``color``; 2, alpha and gray; 3, alpha of ``color`` per channel; 4, alpha, red, green, blue. Gray images
+    get the luma of colors.
     """
     color = per_channel(f"{name}: fill", color, 3).tolist()
     gray = sampling.channels[rows] == 1
@@ -97,13 +101,13 @@ def luma(red: Any, green: Any, blue: Any) -> Any:
 
 
 def _without_color(layers: Layers) -> Layers:
-    """Of three planes or four, those of a gray image."""
+    """Convert layers of three or four planes for a gray image."""
     gray = luma(*np.moveaxis(layers[:, -3:].astype(np.int32), 1, 0)).astype(np.uint8)[:, None]
     return np.concatenate([layers[:, :1], gray], axis=1) if layers.shape[1] == 4 else gray
 
 
 def gradient(over: Lattice, size: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Of the nodes, x and y in shares of the image's width and height: [columns], [lines, 1]."""
+    """Return x [columns] and y [lines, 1] of nodes, in fractions of the image's width and height."""
     along, down = over.places()
     return along / max(size[1] - 1, 1), (down / max(size[0] - 1, 1))[:, None]
 
@@ -119,13 +123,13 @@ Region = Annotated[
 
 
 def pixels_of(region: Region, size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Top and left, and height and width, of a region of an image of a height and width."""
+    """Return (top, left) and (height, width) in pixels of a region in an image of ``size`` (height, width)."""
     left, top, right, bottom = (int(share * size[i]) for share, i in zip(region, (1, 0, 1, 0), strict=True))
     return (top, left), (max(bottom - top, 1), max(right - left, 1))
 
 
 class Overlaid(MagnitudeOp, abstract=True):
-    """With probability ``p``, lay a drawn layer over the image; masks, boxes and points do not change."""
+    """Composite a drawn layer on the image with probability ``p``. Masks, boxes and points do not change."""
 
     p: Probability
     num_slots = 3

@@ -1,4 +1,4 @@
-"""Light and its absence over the image: sun flares, shadows, uneven illumination.
+"""Lighting effects: sun flares, shadows, uneven illumination.
 
 Names and arguments are AlbumentationsX's; docs/migration/albumentations.md says where results differ.
 """
@@ -65,7 +65,7 @@ class RandomSunFlare(Overlaid):
             x = (left + (right - left) * where[at, 0]) * size[1] * scale
             y = (top + (bottom - top) * where[at, 1]) * size[0] * scale
             suns = np.column_stack([x, y, np.full(n, self.src_radius * scale), normals[at].reshape(n, -1)])
-            # On both sides of the sun, the larger ones farther away.
+            # Reflections are on both sides of the sun. Larger ones are farther away.
             far = 2.0 * unit[at, :, 0] - 1.0
             away = np.hypot(*size) * scale * 0.75 * far
             rings = np.empty((n, most, 7))
@@ -81,7 +81,7 @@ class RandomSunFlare(Overlaid):
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomSunFlare")
 
 
-# Lines through the sun, and how much larger the light of red, green and blue is drawn.
+# Number of rays through the sun, and scale of the light in red, green and blue.
 _RAYS, _SPREAD = 5, (1.03, 1.0, 0.97)
 
 
@@ -113,13 +113,13 @@ class RandomShadow(Overlaid):
         counts = integers_between(self.num_shadows_range, sampling.uniform(rows, slot + 1)[:, 0]).astype(np.int64)
         unit = to_unit(sampling.words(rows, slot + 2, self.num_slots - 2)).reshape(len(rows), -1)
         places = unit[:, : 2 * most * sides].reshape(len(rows), most, sides, 2)
-        # Around their middle, so that sides do not cross.
+        # Corners are sorted by angle around their mean, so that sides do not cross.
         off = places - places.mean(axis=2, keepdims=True)
         order = np.argsort(np.arctan2(off[..., 1], off[..., 0]), axis=2, kind="stable")[..., None]
         places = np.take_along_axis(places, order, axis=2)
         for at, size in by_size(sampling, rows):
             begin, roi = layers.pixels_of(self.shadow_roi, size)
-            # Their edges are half shadows.
+            # A coarse grid: its interpolation blurs the edges of shadows.
             over, scale = layers.canvas(roi, 128)
             drawn = layers.blank(len(at), 1, over)
             corners = (places[at] * np.array(roi[::-1]) * scale - 0.5).astype(np.float32)
@@ -154,7 +154,7 @@ class Illumination(Overlaid):
         center_range: of "gaussian", place of spots along x and along y, in shares of the sides.
         sigma_range: of "gaussian", deviation of spots in shares of the longer side.
         num_spots_range: of "gaussian", number of spots, 1 to 64, an integer or a range.
-        gaussian_spots: fixed spots (center_x, center_y, sigma, intensity) in place of drawn ones; negative intensities
+        gaussian_spots: fixed spots (center_x, center_y, sigma, intensity) instead of random spots; negative intensities
             darken.
     """
 
@@ -181,12 +181,12 @@ class Illumination(Overlaid):
         signs = self._signs(unit[:, 0])
         for at, size in by_size(sampling, rows):
             is_linear, drawn = self.mode == "linear", unit[at, 1]
-            # Of what is straight, corners are enough.
+            # A linear gradient needs only nodes at the corners.
             over = lattice(size, (size[0] - 1.0, size[1] - 1.0)) if is_linear else layers.canvas(size, 24)[0]
             x, y = layers.gradient(over, size)
             if is_linear:
                 turn = np.radians(between(self.angle_range, drawn[:, None, None]))
-                # From -1 to 1 between the corners that are farthest along the angle.
+                # Scaled to -1 to 1 between the two extreme corners along the angle.
                 along = (2 * x - 1) * np.cos(turn) + (2 * y - 1) * np.sin(turn)
                 shape = 0.5 + 0.5 * along / (abs(np.cos(turn)) + abs(np.sin(turn)))
             else:

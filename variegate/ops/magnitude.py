@@ -1,4 +1,4 @@
-"""Bases of operations that are one instruction: of a number or a range, of a table, with a probability."""
+"""Base classes of operations with one instruction: with a magnitude, by a lookup table, or with a probability."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ BORDER_FLAGS = {mode.name.lower(): int(mode) << INTERPOLATION_BITS for mode in P
 
 
 def limits(value: Number) -> Pair:
-    """The (low, high) of a number or a range."""
+    """Return (low, high) of a number or a range."""
     return value if isinstance(value, tuple) else (value, value)
 
 
 def between(value: Number, unit: Any) -> Any:
-    """Numbers from the range ``value`` at ``unit`` in [0, 1), one or an array of them."""
+    """Map ``unit`` in [0, 1), a number or an array, to the range ``value``."""
     low, high = limits(value)
     return low + (high - low) * unit
 
 
 def integers_between(value: Number, unit: Any) -> Any:
-    """Whole numbers from the range ``value``, both ends included and all equally likely, as float64."""
+    """Map ``unit`` in [0, 1) to the integers of the range ``value``, including both ends, as float64."""
     low, high = limits(value)
     return low + (high - low + 1) * unit // 1.0
 
 
 class MagnitudeOp(Transform, abstract=True):
-    """An operation with one number: exactly that value, or a (low, high) range to draw from uniformly.
+    """Base class of operations with a magnitude: a constant, or a (low, high) range to draw from uniformly.
 
-    The number is the field with a ``MagnitudeRange``. Most operations are one instruction, ``_op``: the number and then
-    ``_constants``, which are numbers or names of arguments.
+    The magnitude is the field with a ``MagnitudeRange``. Most operations emit one instruction, ``_op``, whose arguments
+    are the magnitude, then ``_constants``: numbers or names of fields.
 
-    ``emit_at`` is what policies call: it emits the operation with a *given* number, in the
-    unit of the class's own argument, and uses only the chances besides it (such as a place, or noise). It takes the
-    first of the same ``num_slots`` slots as ``draw``.
+    Policies call ``emit_at``, which emits the operation at a *given* magnitude, in the unit of the field. It draws only
+    further random numbers, such as a position or noise. ``slot`` is the first of the same ``num_slots`` slots as for
+    ``draw``.
     """
 
     _magnitude_name: ClassVar[str]
     _magnitude_range: ClassVar[MagnitudeRange]
-    _allows_fractions: ClassVar[bool] = False  # where the number is whole only if it is drawn
+    _allows_fractions: ClassVar[bool] = False  # True if only drawn magnitudes are rounded to integers, not constants
     _op: ClassVar[Op]
     _constants: ClassVar[tuple[float | str, ...]] = ()
     num_slots = 1
@@ -61,7 +61,7 @@ class MagnitudeOp(Transform, abstract=True):
 
     @classmethod
     def constants(cls, owner: MagnitudeOp | None = None) -> tuple[float, ...]:
-        """Arguments after the number: of ``owner``, or by default."""
+        """Return the instruction's arguments after the magnitude, from fields of ``owner`` or their defaults."""
         return tuple(getattr(owner or cls, name) if isinstance(name, str) else name for name in cls._constants)
 
     def draw(self, image: DrawContext, slot: int) -> None:
@@ -71,12 +71,15 @@ class MagnitudeOp(Transform, abstract=True):
         image.run_at(self, value, slot)
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
-        """Emit with this number; in its place, ``emit_magnitude(sampling, rows, values, slot)`` emits for a batch."""
+        """Emit the operation at magnitude ``value``.
+
+        A class may define ``emit_magnitude(sampling, rows, values, slot)`` instead, which emits for a batch.
+        """
         image.add(self._op, value, *self.constants(self))
 
 
 class PlainOp(Transform, abstract=True):
-    """An operation without a number; policies may call ``emit_magnitude`` all the same, the values are ignored."""
+    """Base class of operations without a magnitude. Policies may call ``emit_magnitude``, which ignores its values."""
 
     _op: ClassVar[Op]
 
@@ -92,16 +95,15 @@ class PlainOp(Transform, abstract=True):
 
 
 class TableOp(Transform, abstract=True):
-    """An operation that replaces each of 256 levels by another: declared here once, for whatever runs or draws it.
+    """Base class of operations that map each of 256 values by a table.
 
-    A subclass states ``level(x, *arguments)``, one scalar function of a level from 0 to 255 and of the class's
-    arguments, in their order: a number, of which what comes out is the whole
-    part, cut off to 0..255. The class's options:
+    A subclass defines ``level(x, *arguments)``, a scalar function of a value x from 0 to 255 and of the class's fields,
+    in order. Its result is truncated and clipped to 0..255. Options of the class statement:
 
     Args:
-        opcode: the number of its instruction in programs.
-        neutral: the value of the first argument at which no pixel changes, or the first and the last of them.
-        per_channel: red, green and blue have an argument each, in this order.
+        opcode: the instruction's number, see ``Op`` for free numbers.
+        neutral: the value of the first argument at which no pixel changes, or the first and last of a range.
+        per_channel: whether red, green and blue have one argument each, in this order.
     """
 
     _op: ClassVar[Op]
@@ -124,8 +126,11 @@ class TableOp(Transform, abstract=True):
 
 
 class WithProbability(Transform, abstract=True):
-    """The instruction ``_op`` with probability ``p``, or that of the class ``of``, at the number in the first
-    argument."""
+    """Base class of operations that are applied with probability ``p``.
+
+    With option ``of`` of the class statement, it applies that class, whose magnitude is the first field if it has one;
+    otherwise the instruction ``_op``.
+    """
 
     p: Probability
     _op: ClassVar[Op]
@@ -150,11 +155,11 @@ class WithProbability(Transform, abstract=True):
 
 
 class Resampled(Transform, abstract=True):
-    """Reads the image between its pixels, and beyond its edges, where it is ``fill`` or what ``padding_mode`` says."""
+    """Base class of operations that interpolate between pixels, with ``padding_mode`` or ``fill`` outside the image."""
 
     interpolation: InterpolationName
     fill: Fill
-    padding_mode: PaddingMode = "constant"  # of classes that do not take it
+    padding_mode: PaddingMode = "constant"  # for classes without this argument
     _after_device = ("padding_mode",)
 
     @property

@@ -1,4 +1,4 @@
-"""Output -> input matrices of the affine and perspective families, one per row (conventions: torchvision on PIL)."""
+"""Matrices of affine and perspective maps from output to input coordinates, as torchvision computes them for PIL."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Point3 = tuple[Number, Number, Number]
 
 
 def inverse_affine_of(center: Corner, angle: Number, translate: Corner, scale: Number, shear: Corner) -> list[Number]:
-    """Pillow's six coefficients of torchvision's ``affine``.
+    """Return Pillow's six coefficients of torchvision's ``affine``.
 
-    ``center``, ``translate`` and ``shear`` are pairs (x, y). Positive angles turn clockwise here and shears are in
+    ``center``, ``translate`` and ``shear`` are pairs (x, y). Positive angles rotate clockwise, and shears are in
     degrees, as in torchvision's ``_get_inverse_affine_matrix``.
     """
     (cx, cy), (tx, ty) = center, translate
@@ -38,7 +38,7 @@ def inverse_affine_of(center: Corner, angle: Number, translate: Corner, scale: N
     a, c = cosine / cosine_y, sine / cosine_y
     b, d = -cosine * tangent / cosine_y - sin(turn), -sine * tangent / cosine_y + cos(turn)
     m0, m1, m3, m4 = d / scale, -b / scale, -c / scale, a / scale
-    # The order of these sums is torchvision's, so that nearest neighbors agree on ties.
+    # Summed in torchvision's order, so that rounding of ties to nearest pixels agrees.
     m2 = (0.0 + (m0 * (-cx - tx) + m1 * (-cy - ty))) + cx
     m5 = (0.0 + (m3 * (-cx - tx) + m4 * (-cy - ty))) + cy
     return [m0, m1, m2, m3, m4, m5]
@@ -47,8 +47,10 @@ def inverse_affine_of(center: Corner, angle: Number, translate: Corner, scale: N
 def inverse_rotated_then_sheared_of(
     center: Corner, angle: Number, translate: Corner, scale: Number, shear: Corner
 ) -> list[Number]:
-    """``inverse_affine_of`` with Albumentations' order: rotated, then sheared along both axes at once, which changes
-    areas by 1 - tan(x) * tan(y)."""
+    """Return coefficients in Albumentations' order: rotate, then shear along both axes at once.
+
+    Arguments: see ``inverse_affine_of``. The shear changes areas by the factor ``1 - tan(x) * tan(y)``.
+    """
     (cx, cy), (tx, ty) = center, translate
     tan_x, tan_y = (tan(radians(each)) for each in shear)
     turn = radians(angle)
@@ -62,17 +64,17 @@ def inverse_rotated_then_sheared_of(
 
 
 def stretch(center: Corner, factor_x: Number, factor_y: Number) -> list[Number]:
-    """Six coefficients of content ``factor_x`` times as wide and ``factor_y`` times as high about ``center``."""
+    """Return six coefficients that scale the content by ``factor_x`` and ``factor_y`` about ``center``."""
     cx, cy = center
     inverse_x, inverse_y = 1.0 / factor_x, 1.0 / factor_y
     return [inverse_x, 0.0, cx - cx * inverse_x, 0.0, inverse_y, cy - cy * inverse_y]
 
 
 def perspective_coefficients(start: Corners, end: Corners) -> tuple[list[Number], Number]:
-    """Pillow's eight coefficients that move the four corners ``start`` (x, y) to ``end``, and whether they exist.
+    """Return Pillow's eight coefficients that move the corners ``start`` (x, y) to ``end``, and whether they exist.
 
-    Rounded to float32 as torchvision's are. They do not exist where three of the corners are in line (images of one
-    pixel's width, or corners that met), nor where the horizon runs through the output's origin.
+    Coefficients are rounded to float32, as in torchvision. They do not exist if three corners are collinear, as for
+    images one pixel wide, or if the horizon passes through the output's origin.
     """
     from_square, is_start_valid = _from_square(start)
     to_end, is_end_valid = _from_square(end)
@@ -93,8 +95,10 @@ def perspective_coefficients(start: Corners, end: Corners) -> tuple[list[Number]
 
 
 def _from_square(corners: Corners) -> tuple[list[Point3], Number]:
-    """Columns of the projective map that takes one fixed quadrilateral to ``corners``, up to its scale, and whether no
-    three corners are in line."""
+    """Return the columns of the map from a fixed quadrilateral to ``corners``, up to scale, and whether it exists.
+
+    It exists if no three corners are collinear.
+    """
     p, q, r, s = ((x, y, 1.0) for x, y in corners)
     areas = []
     is_valid: Number = True
@@ -111,11 +115,11 @@ def _cross(a: Point3, b: Point3) -> Point3:
 
 
 def rotated_size(height: Number, width: Number, angle: Number, center: Sequence[float] | None) -> tuple[Number, Number]:
-    """Height and width of Pillow's ``Image.rotate(angle, expand=True, center=center)``."""
+    """Return height and width of Pillow's ``Image.rotate(angle, expand=True, center=center)``."""
     angle = angle % 360.0
     cx, cy = (width * 0.5, height * 0.5) if center is None else center
     turn = -radians(angle)
-    # Pillow rounds these to 15 decimals; a corner that falls on a whole pixel depends on it.
+    # Rounded to 15 decimals as in Pillow; the size depends on it if a corner is at an integer.
     cosine, sine = rint(cos(turn) * 1e15) / 1e15, rint(sin(turn) * 1e15) / 1e15
     x0, y0 = cosine * -cx + sine * -cy + 0.0 + cx, -sine * -cx + cosine * -cy + 0.0 + cy
     corners = ((0, 0), (width, 0), (width, height), (0, height))
@@ -132,7 +136,7 @@ def rotated_size(height: Number, width: Number, angle: Number, center: Sequence[
 
 
 def _extent(values: Sequence[Number]) -> Number:
-    """Whole pixels that hold all of them."""
+    """Return the number of pixels that cover all coordinates."""
     least = greatest = values[0]
     for value in values[1:]:
         least, greatest = minimum(least, value), maximum(greatest, value)

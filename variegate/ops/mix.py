@@ -1,7 +1,7 @@
-"""Mixing images with others: MixUp, CutMix, ResizeMix and Mosaic. Labels are mixed by the same shares.
+"""Mixing of samples: MixUp, CutMix, ResizeMix and Mosaic. Labels are mixed by the same shares.
 
-Who an image is mixed with is told to a ``Sampling`` (``partners``); how is drawn here, for each image by its own id. In
-torchvision one draw serves a whole batch.
+The caller chooses partners and passes them to ``Sampling.partners``. Transforms draw all parameters per image, from its
+id. In torchvision, a batch shares one draw.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from variegate.program.mixing import Mix, Place, outputs_among, paste_resized
 from variegate.program.program import MAX_SIDE
 from variegate.program.sampling import Floats, Rows, Sampling, after_steps
 
-# One-hot labels of more classes than this would be larger than the images.
+# Limit of one-hot labels, which would otherwise exceed images in memory.
 MAX_CLASSES = 1 << 20
 NumClasses = Annotated[int, Range(1, MAX_CLASSES)] | None
 
@@ -102,7 +102,7 @@ class CutMix(Mixer):
 
 @dataclass(frozen=True)
 class ResizeMix(Mixer):
-    """Paste a whole partner, scaled down, at a random place of the image (Qin et al. 2020, arXiv:2012.11101).
+    """Paste a full partner, scaled down, at a random position of the image (Qin et al. 2020, arXiv:2012.11101).
 
     Its sides are a share of the image's, drawn from ``scale``. The partner may have another size.
     """
@@ -122,9 +122,9 @@ class ResizeMix(Mixer):
 class Mosaic(Mixer):
     """Combine four images in the quadrants about a random point (Bochkovskiy et al. 2020, arXiv:2004.10934).
 
-    The point is drawn from ``center_range`` of height and width. The image is at the top left, its three partners are
-    right of it, below it and diagonally opposite; each shows its own part of that place. The paper also scales the
-    images down: put a ``RandomResizedCrop`` before this. Labels are mixed by the quadrants' areas.
+    The point is drawn from ``center_range`` of height and width. The image is at the top left. Its three partners are
+    to the right, below, and diagonally opposite. Each image shows its pixels at the same position. The paper also
+    scales the images down: put a ``RandomResizedCrop`` before this. Labels are mixed by the quadrants' areas.
     """
 
     center_range: ShareRange = (0.3, 0.7)
@@ -144,12 +144,12 @@ class Mosaic(Mixer):
 
 
 def _pasted(name: str, samples: Rows, size: Int64Array, box: Int64Array, place: Place | None = None) -> Mix:
-    """A ``box`` [S, 4] of partners, and the four rectangles around it of the images themselves."""
+    """Return the mix with partners in ``box`` [S, 4], and the images in the four rectangles around it."""
     (height, width), (top, left, bottom, right), zero = size.T, box.T, np.zeros(len(size), np.int64)
     around = [(zero, zero, top, width), (bottom, zero, height, width), (top, zero, bottom, left)]
     boxes = [np.stack(each, axis=1) for each in [*around, (top, right, bottom, width)]]
     visible = np.stack([_area(each) > 0 for each in boxes])
-    visible[0] |= ~visible.any(axis=0)  # a part of every image itself, if an empty one
+    visible[0] |= ~visible.any(axis=0)  # every image needs an entry, even if the partner covers it completely
     is_pasted = _area(box) > 0
     of = np.concatenate([np.nonzero(visible)[1], np.flatnonzero(is_pasted)])
     column = np.repeat([0, 1], [int(visible.sum()), int(is_pasted.sum())])
@@ -168,7 +168,7 @@ def _beta_slots(alpha: float) -> int:
 
 
 def _beta(sampling: Sampling, samples: Rows, slot: int, alpha: float) -> Floats:
-    """Beta(alpha, alpha), which is uniform for 1."""
+    """Draw from Beta(alpha, alpha), float64[S]; uniform for alpha 1."""
     if alpha == 1.0:
         return np.asarray(sampling.uniform(samples, slot)[:, 0])
     words = sampling.words(samples, slot, 2 * rng.GAMMA_SLOTS)

@@ -1,4 +1,4 @@
-"""Faults of lenses, and glass in front of them: out of focus, zoomed while exposed, fringes of color, frosted."""
+"""Effects of lenses and glass: defocus, zoom blur, chromatic aberration, frosted glass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from variegate.ops.schema import Range
 from variegate.program.ops import MAX_DISTANCE, MAX_TIMES, MAX_ZOOMS, Op
 from variegate.program.sampling import Floats, Rows, Sampling
 
-# So that a disc with its blurred edge is no larger than a full kernel may be.
+# A disc with its blurred edge must fit into the largest non-separable kernel.
 _MAX_RADIUS = 13
 
 
@@ -46,7 +46,7 @@ class Defocus(Transform):
 
 @lru_cache(maxsize=1024)
 def _disc(radius: int, blur: float) -> Floats:
-    """Weights of sum 1."""
+    """Return the kernel of a disc with a blurred edge, with sum 1."""
     soft = 1 if radius <= 8 else 2
     away = np.arange(-radius - soft, radius + soft + 1)
     disc = (away**2 + away[:, None] ** 2 <= radius**2).astype(np.float64)
@@ -58,14 +58,14 @@ def _disc(radius: int, blur: float) -> Floats:
 
 @dataclass(frozen=True)
 class ZoomBlur(Transform):
-    """Blur towards the center, as when zooming while a photo is exposed (Hendrycks and Dietterich 2019).
+    """Blur toward the center, as when zooming while a photo is exposed (Hendrycks and Dietterich 2019).
 
-    The result is the mean of the image, counted twice, and of its copies enlarged about the center by 1 + step,
-    1 + 2 step and so on, below the greatest factor.
+    The result is the mean of the image, counted twice, and of enlarged copies. Copy i is enlarged about the center by
+    ``1 + i * step``, for i = 1, 2, ... while this is below the greatest factor.
 
     Args:
         max_factor_range: the greatest factor, 1 or more, a number or a range.
-        step_factor_range: the step, a number or a range; more than 31 copies are made 31 by a greater one.
+        step_factor_range: the step, a number or a range. It is increased if there would be more than 31 copies.
     """
 
     max_factor_range: Annotated[Number, Range(1.0, 10.0)] = (1.0, 1.31)
@@ -88,8 +88,9 @@ Fringes = Literal["green_purple", "red_blue", "random"]
 class ChromaticAberration(Transform):
     """Show red and blue in other sizes than green, as simple lenses do. Gray images do not change.
 
-    At distance r from the center (x in widths, y in heights of the image), a channel shows the place that is
-    ``1 + k1 r^2 + k2 r^4`` times as far, bilinearly; edges are replicated. Arguments are Albumentations'.
+    At distance r from the center, red and blue show the pixel that is ``1 + k1 r^2 + k2 r^4`` times as far. Distances
+    along x are in widths of the image, along y in heights. Interpolation is bilinear; edges are replicated. Arguments
+    are Albumentations'.
 
     Args:
         primary_distortion_range: k1 of either channel, a number or a range from -1 to 1.
@@ -117,15 +118,15 @@ class ChromaticAberration(Transform):
 
 @dataclass(frozen=True)
 class GlassBlur(Transform):
-    """See the image through frosted glass: blurred, each pixel taken from a random place nearby, blurred again.
+    """Show the image through frosted glass: blur, replace each pixel by a random one nearby, blur again.
 
     Args:
         sigma: standard deviation of both Gaussian blurs, in pixels.
-        max_delta: farthest that a pixel is moved along either axis at a time, in pixels, 1 to 1,024.
-        iterations: number of moves, 1 to 3.
+        max_delta: largest displacement of a pixel along either axis per iteration, in pixels, 1 to 1,024.
+        iterations: number of times that pixels are displaced, 1 to 3.
 
-    Pixels are read from random places here and change places in Albumentations, whose arguments these are; the look is
-    the same. Masks, boxes and key points stay where they are. (Hendrycks and Dietterich 2019)
+    Arguments are Albumentations', which swaps pixels instead of reading them at random positions; the look is the same.
+    Masks, boxes and key points do not change. (Hendrycks and Dietterich 2019, arXiv:1903.12261)
     """
 
     sigma: Annotated[float, Range(0.0, 100.0)] = 0.7

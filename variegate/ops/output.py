@@ -1,4 +1,4 @@
-"""Formats of results: normalized floats, or uint8 as it is; all channels, or one."""
+"""Transforms that set the output format: normalization, dtype, and number of channels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from variegate.program.ops import Op
 from variegate.program.program import MAX_CHANNELS, Output
 from variegate.program.sampling import Rows, Sampling
 
-# What a transform inside of a choice is to do instead.
+# Advice in errors for a transform inside a random choice.
 _LAST = "put it last, outside of the choice."
 
 DtypeName = Literal["float32", "float16", "bfloat16"]
@@ -87,12 +87,12 @@ class Normalize(Transform):
 
     @property
     def is_of_dataset(self) -> bool:
-        """True for ``Normalize("dataset")``, before a ``Loader`` has set the numbers."""
+        """True for ``Normalize("dataset")`` before a ``Loader`` sets the numbers."""
         return self.mean == "dataset"
 
     @property
     def numbers(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Mean and standard deviation; raises ValueError for ``Normalize("dataset")``."""
+        """Mean and standard deviation. Raises ValueError for ``Normalize("dataset")``."""
         if self.mean == "dataset" or self.std is None:
             raise ValueError(
                 "Normalize('dataset'): there is no data set here; accepted: a Loader of what variegate pack wrote, or "
@@ -108,10 +108,10 @@ class Normalize(Transform):
 class ToDtype(Transform):
     """Convert to floats: on 0..1 with ``scale``, else the images' own numbers (0..255 of uint8), as in torchvision.
 
-    ``dtype`` is a name or a torch dtype. float32, float16 and bfloat16 are overridden by the Augmenter's own ``dtype``;
-    a ``Normalize`` may follow. float64, int8, int16, int32, int64 and uint16 are computed from the finished tensor,
-    outside of the fused pass (with ``scale``, integers are shifted to their range, as in torchvision). uint8 does
-    nothing.
+    ``dtype`` is a name or a torch dtype. float32, float16 and bfloat16 are overridden by the ``dtype`` of the
+    Augmenter; a ``Normalize`` may follow. float64, int8, int16, int32, int64 and uint16 are computed from the finished
+    tensor, outside of the fused pass. With ``scale``, integers are shifted to their range, as in torchvision. uint8
+    does nothing.
     """
 
     dtype: Annotated[AnyDtype, _DTYPE] = "float32"
@@ -134,7 +134,7 @@ class ToDtype(Transform):
         if not output.is_float:
             output = _normalized(output, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
             output = replace(output, is_unscaled=not self.scale)
-        # Of floats it changes the dtype alone, as in torchvision.
+        # Floats are converted without scaling, as in torchvision.
         image.set_output(replace(output, dtype=dtype), self, _LAST)
 
 
@@ -159,7 +159,7 @@ class Grayscale(PlainOp):
     """Convert to gray levels (Pillow's mode "L") in ``num_output_channels``, 1 or 3.
 
     One channel applies to all images of a batch, so it cannot be part of a choice; ``RandomGrayscale`` and policies
-    keep the channels. Operations that follow still see three equal channels, of which the first is returned.
+    keep the channels. Later operations still receive three equal channels, and the first channel is returned.
     """
 
     num_output_channels: GrayChannels = 1
@@ -194,7 +194,7 @@ def _widen(title: str, sampling: Sampling, rows: Rows, slot: int) -> None:
 
 @dataclass(frozen=True)
 class OneChannel(Output):
-    """The first channel of what leaves the last pass (``executors/runners/images.py``), normalized as gray is."""
+    """Format of one channel: the first of the last pass (``executors/runners/images.py``), normalized as gray."""
 
     channels = 1
 
@@ -204,7 +204,7 @@ class OneChannel(Output):
 
 @dataclass(frozen=True)
 class Identity(Transform):
-    """Do nothing: the empty branch of a choice."""
+    """Do nothing, as the empty branch of a choice."""
 
     _changes_bytes = False
 
@@ -235,7 +235,7 @@ class ToTensor(ConvertImageDtype):
 def check_fractions(
     mean: tuple[float, ...], std: tuple[float, ...], *, whose: str = "", error: Refusal = refused
 ) -> None:
-    """Refuse statistics of values 0..255 where those of values 0..1 are meant: none of these is above 1."""
+    """Refuse statistics above 1, which are on the 0..255 scale instead of 0..1. Raises ``error``."""
     for name, values in (("mean", mean), ("std", std)):
         if max(values) > 1.0:
             means, stds = (f"({', '.join(f'{value / 255:.4g}' for value in each)})" for each in (mean, std))
@@ -245,14 +245,14 @@ def check_fractions(
 
 
 def _is_on_unit_scale(output: Output) -> bool:
-    """True if the next Normalize sees values of 0..1; False if the values are on 0..255, or not known."""
+    """Return whether the next Normalize gets values on 0..1; False if values are on 0..255 or not known."""
     if not is_cut_only(output):
         last = output.steps[-1]
         return isinstance(last, Cast) and last.scale
     return not output.is_float or (output.mean == (0.0,) and output.std == (1.0,))
 
 
-# A Normalize makes the same of every batch, and what is made of it is found by its identity.
+# Cached, so that a Normalize returns the identical ``Output`` for every batch: other caches look it up by identity.
 @lru_cache(maxsize=256)
 def _normalized(before: Output, mean: tuple[float, ...], std: tuple[float, ...]) -> Output:
     if _is_on_unit_scale(before):

@@ -1,4 +1,4 @@
-"""Pictures of one's own laid over the image: dirty lenses, stickers, logos."""
+"""Overlays of user-provided pictures: dirty lenses, stickers, logos."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 _FORMATS = ("PNG", "WEBP", "TIFF", "GIF", "BMP", "JPEG")
 
-# Of the longer side; larger pictures are reduced.
+# Longest side of a stored picture in pixels. Larger pictures are reduced.
 _MAX_PIXELS = 1024
 _ACCEPTED = "RGBA or RGB pictures: paths, PIL images or uint8 arrays [height, width, 4 or 3]"
 Blending = Literal["alpha", "multiply", "screen", "add"]
@@ -44,7 +44,7 @@ class Picture:
         return np.frombuffer(self.pixels, np.uint8).reshape(self.height, self.width, 4)
 
     def described(self) -> dict[str, str]:
-        """Fit for JSON."""
+        """Return a JSON-compatible description, with the pixels as PNG."""
         from PIL import Image
 
         file = io.BytesIO()
@@ -56,7 +56,7 @@ class Picture:
 
 
 def _picture(value: Any) -> Picture | None:
-    """Of whatever holds one; None for anything else."""
+    """Read a picture from a path, PIL image, array or description. Returns None for other values."""
     from PIL import Image
 
     if isinstance(value, Picture):
@@ -64,10 +64,10 @@ def _picture(value: Any) -> Picture | None:
     try:
         if isinstance(value, Mapping):
             image: Any = Image.open(io.BytesIO(base64.b64decode(value["png"], validate=True)), formats=("PNG",))
-            if max(image.size) > _MAX_PIXELS:  # to_dict() writes none, and it would be decoded
+            if max(image.size) > _MAX_PIXELS:  # ``to_dict`` writes no such picture; refused before it is decoded
                 return None
         elif isinstance(value, (str, Path)):
-            # As a path: Pillow 11 takes an empty string for an open file.
+            # ``Path``, because Pillow 11 mistakes an empty string for an open file.
             image = Image.open(Path(value), formats=_FORMATS)
         else:
             image = value if isinstance(value, Image.Image) else Image.fromarray(np.ascontiguousarray(value))
@@ -82,7 +82,7 @@ def _picture(value: Any) -> Picture | None:
 
 
 class Pictures(Argument):
-    """A picture or several, in any of the forms of ``_ACCEPTED``."""
+    """Argument that accepts one or several pictures, in the forms of ``_ACCEPTED``."""
 
     def check(self, name: str, value: Any, *, error: Refusal = refused) -> tuple[Picture, ...]:
         given = value if isinstance(value, (list, tuple)) else [value]
@@ -109,7 +109,10 @@ def _place(value: Any) -> str | tuple[float, ...] | None:
 
 @lru_cache(maxsize=256)
 def _levels(picture: Picture) -> tuple[Layers, ...]:
-    """The picture, its half, a quarter and so on, [height, width, 4]. What is transparent has the color around it."""
+    """Return an image pyramid: the picture, then half-size reductions, uint8[height, width, 4].
+
+    Transparent pixels get the color of visible pixels around, so that interpolation does not mix in other colors.
+    """
     whole = picture.array().astype(np.float64)
     whole[..., :3] *= whole[..., 3:] / 255.0
     levels = [whole]
@@ -130,7 +133,7 @@ def _levels(picture: Picture) -> tuple[Layers, ...]:
 
 @dataclass(frozen=True)
 class Overlay(Overlaid):
-    """Lay one of your own pictures over the image: a dirty lens, a sticker, a logo.
+    """Composite a picture on the image, such as a dirty lens, a sticker or a logo.
 
     Args:
         images: RGBA or RGB pictures, each equally likely: paths, PIL images or uint8 arrays [height, width, 4 or 3].
@@ -174,10 +177,10 @@ class Overlay(Overlaid):
     def _emit_picture(
         self, sampling: Sampling, rows: Rows, picture: Picture, shown: Floats, begin: Int64Array, opacity: Floats
     ) -> None:
-        """``picture``, ``shown`` pixels high and wide, from ``begin`` on."""
+        """Emit ``picture`` at height and width ``shown``, with its upper left corner at ``begin``, in pixels."""
         levels = _levels(picture)
         sides = np.array([level.shape[:2] for level in levels])
-        # The smallest that has a node for every pixel.
+        # The smallest level of the pyramid with at least a node per pixel.
         which = np.maximum((sides[None] >= shown[:, None]).all(axis=2).sum(axis=1) - 1, 0)
         for i in np.unique(which).tolist():
             at, place = which == i, begin[which == i]
@@ -185,7 +188,7 @@ class Overlay(Overlaid):
                 nodes = np.pad(levels[i], ((0, 1), (0, 1), (0, 0)), mode="edge")
                 steps = (sides[i] - 1) / np.maximum(shown[at] - 1, 1)
             else:
-                # Transparent nodes around it, half a pixel before its first.
+                # A border of transparent nodes, so that alpha falls to 0 at the picture's edges.
                 nodes = np.pad(levels[i], ((1, 1), (1, 1), (0, 0)), mode="edge")
                 nodes[[0, -1], :, 3] = nodes[:, [0, -1], 3] = 0
                 steps = sides[i] / shown[at]
@@ -200,7 +203,7 @@ def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, RgbColor]:
     color, alpha = np.moveaxis(nodes[..., :3], -1, 0), nodes[..., 3]
     if blend == "alpha":
         return np.concatenate([alpha[None], color]), LayerMode.OVER, WHITE
-    # Each channel has an alpha of black, or of white.
+    # "multiply" is alpha of black per channel; "screen" and "add" are alpha of white.
     own = 255 - color if blend == "multiply" else color
     own = ((own.astype(np.uint16) * alpha + 127) // 255).astype(np.uint8)
     mode = LayerMode.ADD if blend == "add" else LayerMode.OVER
@@ -208,7 +211,7 @@ def _planes(nodes: Layers, blend: str) -> tuple[Layers, LayerMode, RgbColor]:
 
 
 def _ring() -> Any:
-    """A picture for examples."""
+    """Return a picture for ``_typical_range``."""
     y, x = np.mgrid[-31.5:32, -31.5:32]
     away = abs(np.hypot(x, y) - 23.0)
     return np.stack([0 * x + 220, 0 * x + 40, 0 * x + 50, np.clip((8.5 - away) * 255, 0, 255)], axis=-1).astype(

@@ -1,6 +1,6 @@
-"""Resizing the image or a random box of it (names, arguments and boxes: torchvision v2; pixels: Pillow).
+"""Resizing of the image or of a random box. Names, arguments and boxes follow torchvision v2, pixels Pillow.
 
-Boxes are drawn at random: area uniform, aspect log-uniform, place uniform, tried up to ten times.
+Random boxes have a uniform area, a log-uniform aspect ratio and a uniform position. Up to ten boxes are drawn.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from variegate.program.draws.recorder import DrawContext
 from variegate.program.draws.values import Number, exp, floor, log, maximum, minimum, rint, select, sqrt, trunc
 from variegate.program.ops import Op
 
-TRIES = 10  # of a box; one slot each: area, aspect, top, left
+TRIES = 10  # attempts to draw a box that fits, with a slot each: area, aspect ratio, top, left
 
-# Height and width; top, left, height and width.
+# ``Sides``: height and width. ``Box``: top, left, height and width.
 Sides = tuple[Number, Number]
 Box = tuple[Number, ...]
 
@@ -38,9 +38,9 @@ Box = tuple[Number, ...]
 
 
 def resized_size(height: Number, width: Number, short: Number | None, max_size: int | None) -> tuple[Number, Number]:
-    """Height and width where the short side becomes ``short``, and the long one at most ``max_size``.
+    """Return height and width after resizing the short side to ``short``, and the long side to at most ``max_size``.
 
-    Aspect is kept, fractions are cut off as torchvision does; a side never falls below one pixel.
+    The aspect ratio is kept, fractions are truncated as in torchvision, and sides are at least one pixel.
     """
     shortest, longest = minimum(height, width), maximum(height, width)
     if short is None:
@@ -58,7 +58,7 @@ def resized_size(height: Number, width: Number, short: Number | None, max_size: 
 
 
 def _side_or_size(value: Any) -> int | tuple[int, int] | None:
-    """A list of one number is that number."""
+    """Parse a side, also as a list of one number, or a (height, width) pair."""
     size = two_integers(value, MAX_LENGTH)
     is_pair = size is not None and as_integer(value) is None and len(value) == 2
     return size[0] if size is not None and not is_pair else size
@@ -113,8 +113,8 @@ class RandomResizedCrop(Transform):
         ratio: range of its width / height; log-uniform. After ten crops that do not fit, the largest central one within
             ``ratio`` is taken.
         edges: "image": along the crop's edges, the filter uses the image's pixels beyond them. "crop": it does not, as
-            in torchvision, which crops first; pixels are then those of torchvision on PIL images to the bit. The two
-            differ only within the filter's reach of the edges.
+            in torchvision, which crops first; pixels then equal torchvision's for PIL images to the bit. The two differ
+            only within the filter's support of the edges.
     """
 
     size: Size
@@ -139,7 +139,7 @@ class Fit(Transform):
 
     Args:
         size: (height, width), or an integer for a square.
-        position: place of the crop: "random" or "center".
+        position: position of the crop: "random" or "center".
     """
 
     size: Size
@@ -158,7 +158,7 @@ class Fit(Transform):
 
 
 def _central_box(height: Number, width: Number, ratio: Sequence[float]) -> Box:
-    """The largest box about the center whose width / height is within ``ratio``."""
+    """Return the largest box about the center whose width / height is within ``ratio``."""
     aspect = width / height
     h = select(aspect < ratio[0], maximum(rint(width / ratio[0]), 1), height)
     w = select(aspect > ratio[1], maximum(rint(height * ratio[1]), 1), width)
@@ -166,24 +166,27 @@ def _central_box(height: Number, width: Number, ratio: Sequence[float]) -> Box:
 
 
 def add_resize(image: DrawContext, wanted: Sides, interpolation: FilterName) -> None:
-    """Resize whole images to ``wanted``, height and width; those that have the size already are left alone."""
+    """Add a resize of the full image to height and width ``wanted``, except to images that have this size."""
     (new_height, new_width), height, width = wanted, image.height, image.width
     if chosen := image.where((new_height != height) | (new_width != width)):
         add_resized_crop(chosen, (0, 0, height, width), wanted, interpolation)
 
 
 def crops_first(interpolation: FilterName, edges: Edges) -> bool:
-    """True if a box of whole pixels is cut out before it is resized. Nearest pixels of a cut are Pillow's of that."""
+    """Return whether a box is cropped before it is resized.
+
+    "nearest" always crops first, so that pixels equal Pillow's for the cropped image.
+    """
     return edges == "crop" or interpolation == "nearest"
 
 
 def add_resized_crop(image: DrawContext, box: Box, wanted: Sides, interpolation: FilterName) -> None:
-    """Resample the box (top, left, height, width) to ``wanted``, height and width."""
+    """Add a resize of the box (top, left, height, width) to height and width ``wanted``."""
     image.add(Op.RESIZED_CROP, *box, *wanted, flags=INTERPOLATION_FLAGS[interpolation], size=wanted)
 
 
 def cut_out(image: DrawContext, box: Box) -> Box:
-    """Crop the box of whole pixels, where it is not all of the image -> what of that is to be resized."""
+    """Add a crop to the integer box, except to images that it covers. Returns the box in the cropped image."""
     height, width = box[2:]
     if chosen := image.where((height != image.height) | (width != image.width)):
         chosen.add(Op.CROP, *box, size=(height, width))
@@ -204,7 +207,7 @@ def draw_box(
     pixel that fit in the image; or with ``upright``, of height / width, of boxes smaller than the image on both sides,
     which may be empty (that is ``RandomErasing``'s rule).
 
-    Returns whether one of the ten tries fitted, and the first that did, else ``otherwise``.
+    Returns whether one of ten attempts fitted, and the first box that did, else ``otherwise``.
     """
     height, width = image.height, image.width
     area, logarithms = height * width, (log(ratio[0]), log(ratio[1]))

@@ -1,8 +1,8 @@
-"""Arguments of transforms, declared once: what the annotation of a field says that its value may be.
+"""Declaration of transform arguments: field annotations define the accepted values.
 
 A field is annotated with a type and an ``Argument``, as in ``p: Annotated[float, Range(0.0, 1.0)]``, or with an alias
-of these (``variegate/ops/arguments.py``). The check of the field, the form that is kept, what errors say is accepted,
-and the checks of functions in ``variegate.transforms.functional`` follow from it.
+(``variegate/ops/arguments.py``). The annotation defines the field's check, its normalized form, and the description of
+accepted values in errors. Functions in ``variegate.transforms.functional`` check their arguments by it as well.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from variegate.checks import Refusal, as_integer, as_number, as_numbers, bound_text, one_of, refused
 
-# Numbers that have no other end. In single precision products of two of them are finite still.
+# Bound of otherwise unbounded numbers. Products of two are finite in float32.
 LARGEST = 1e9
 _UNIONS = (Union, UnionType)
 
 
 class Argument:
-    """The values that an argument accepts: metadata of ``Annotated``."""
+    """Accepted values of an argument: metadata of ``Annotated``."""
 
     def convert(self, value: Any) -> Any:
-        """The form that is kept of an accepted value; None for any other value."""
+        """Return the normalized form of an accepted value; None for any other value."""
         raise NotImplementedError(f"{type(self).__name__} does not define convert()")
 
     def describe(self) -> str:
-        """The text of errors about what is accepted."""
+        """Return the description of accepted values for errors."""
         raise NotImplementedError(f"{type(self).__name__} does not define describe()")
 
     def check(self, name: str, value: Any, *, error: Refusal = refused) -> Any:
-        """The form that is kept of ``value``; raises ``error(name, value, accepted)`` if it is not accepted."""
+        """Return the normalized form of ``value``. Raises ``error(name, value, accepted)`` if it is not accepted."""
         converted = self.convert(value)
         if converted is None:
             raise error(name, value, self.describe())
         return converted
 
     def of_type(self, annotated: Any) -> Argument:
-        """The same argument of a field of this type."""
+        """Return this argument for a field with type ``annotated``."""
         return self
 
 
 class Converted(Argument):
-    """Values that ``function`` converts, to something else than None; ``accepted`` describes them."""
+    """Values for which ``function`` does not return None. ``accepted``: their description."""
 
     def __init__(self, function: Callable[[Any], Any], accepted: str) -> None:
         self.function = function
@@ -59,7 +59,7 @@ class Converted(Argument):
 
 
 class OrNone(Argument):
-    """None, or what ``argument`` accepts."""
+    """None, or the values of ``argument``."""
 
     def __init__(self, argument: Argument) -> None:
         self.argument = argument
@@ -78,7 +78,7 @@ class OrNone(Argument):
 
 
 class OneOf(Argument):
-    """One of ``choices``; ``read`` makes names of what stands for them."""
+    """One of ``choices``. ``read`` converts equivalent values, such as enum members, to choices."""
 
     def __init__(self, choices: Sequence[Any], read: Callable[[Any], Any] | None = None) -> None:
         self.choices = choices
@@ -94,7 +94,7 @@ class OneOf(Argument):
 
 
 class Exactly(Argument):
-    """The single value ``only``, for arguments of other libraries; ``accepted`` says why."""
+    """The single value ``only``, for arguments that exist for compatibility. ``accepted``: the reason, for errors."""
 
     def __init__(self, only: object, accepted: str) -> None:
         self.only = only
@@ -108,10 +108,10 @@ class Exactly(Argument):
 
 
 class Range(Argument):
-    """Numbers from ``low`` to ``high``, both included; every ``step``-th of them if they are integers.
+    """Numbers from ``low`` to ``high``, both included, in steps of ``step`` for integers.
 
-    The type of the field says which: ``float`` or ``int``; ``Number`` or ``Integers`` for a constant or a pair (low,
-    high) to draw from; ``Pair`` for a pair alone.
+    The type of the field determines the form: ``float`` or ``int``; ``Number`` or ``Integers`` for a constant or a pair
+    (low, high) to draw from; ``Pair`` for a pair only.
     """
 
     is_integer = False
@@ -130,7 +130,7 @@ class Range(Argument):
         return typed
 
     def of_constant(self) -> Range:
-        """The same range without pairs to draw from."""
+        """Return this range for constants only, without pairs to draw from."""
         return self.of_type(int if self.is_integer else float)
 
     def convert(self, value: Any) -> Any:
@@ -158,13 +158,13 @@ class Range(Argument):
 
 
 class MagnitudeRange(Range):
-    """The range of the number that policies set: of a ``MagnitudeOp``."""
+    """Range of a ``MagnitudeOp``'s magnitude, which policies set."""
 
 
 class Around(Argument):
-    """A pair (low, high) within ``low`` and ``high``, or up to ``pairs`` of them.
+    """A pair (low, high) within ``low`` and ``high``, or a list of up to ``pairs`` pairs.
 
-    A number d stands for (center - d, center + d).
+    A number d means (center - d, center + d).
     """
 
     def __init__(self, center: float, low: float = -LARGEST, high: float = LARGEST, pairs: int = 1) -> None:
@@ -188,10 +188,10 @@ class Around(Argument):
 
 
 def read_arguments(annotations: Mapping[str, Any], *namespaces: Any) -> dict[str, Argument]:
-    """The arguments of which ``annotations`` say what they accept; names in them are of ``namespaces``.
+    """Return {name: argument} for ``annotations`` that define accepted values.
 
-    ``Annotated`` with an ``Argument`` says so, ``Literal`` and ``bool``, and any of these or None. Other types are not
-    checked, nor is what only type checkers can read.
+    These are ``Annotated`` with an ``Argument``, ``Literal``, ``bool``, and their unions with None. Other types, and
+    annotations that cannot be evaluated at run time, are ignored. Names in annotations are looked up in ``namespaces``.
     """
     read = {}
     for name, annotation in annotations.items():
@@ -205,7 +205,7 @@ def read_arguments(annotations: Mapping[str, Any], *namespaces: Any) -> dict[str
 
 
 def arguments_of_class(cls: type) -> dict[str, Argument]:
-    """The arguments that the annotations of ``cls`` itself declare, without its bases."""
+    """Return the arguments that ``cls`` declares in its annotations, without its bases."""
     return read_arguments(inspect.get_annotations(cls), vars(sys.modules[cls.__module__]), vars(cls))
 
 

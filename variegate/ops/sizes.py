@@ -1,4 +1,4 @@
-"""Sizes drawn at random, as in torchvision; by one side, into a frame, or down and up again, as in Albumentations."""
+"""Random resizes as in torchvision. Resizes by one side, into a frame, and down and up, as in Albumentations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from variegate.program.ops import Op
 
 
 def _scaled(image: DrawContext, factor: Drawn) -> Sides:
-    """Height and width times the factor, fractions cut off, at least one pixel."""
+    """Return height and width times ``factor``, truncated, at least one pixel."""
     height, width = (clip(trunc(side * factor), 1, MAX_LENGTH) for side in (image.height, image.width))
     return height, width
 
@@ -63,13 +63,13 @@ class RandomResize(Transform):
 
 
 def _one_of(image: DrawContext, slot: int, lengths: int | Sequence[int]) -> Drawn:
-    """One of the lengths, all equally likely."""
+    """Draw one of ``lengths``, all equally likely."""
     choices = np.atleast_1d(np.array(lengths, np.float64))
     return image.lookup(choices, floor(image.uniform(slot) * len(choices)))
 
 
 def _lengths(most: int, listed: str) -> Converted:
-    """A side, or up to ``most`` to choose from."""
+    """Return an argument that accepts a side, or a list of up to ``most``."""
     return Converted(
         partial(several_integers, counts=range(1, most + 1), low=1, high=MAX_LENGTH),
         f"a positive integer, or a list of {listed}them, up to {MAX_LENGTH:,}",
@@ -120,10 +120,10 @@ class ScaleJitter(Transform):
 
 @dataclass(frozen=True)
 class RandomZoomOut(Transform):
-    """With probability ``p``, place the image at random on a larger canvas of ``fill``.
+    """Place the image at a random position of a larger canvas of ``fill``, with probability ``p``.
 
-    Width and height of the canvas are those of the image times a number uniform in ``side_range``, 1 or more (Liu et
-    al. 2016, SSD, arXiv:1512.02325).
+    Width and height of the canvas are the image's times a number uniform in ``side_range``, 1 or more (Liu et al. 2016,
+    SSD, arXiv:1512.02325).
     """
 
     fill: Fill = BLACK
@@ -146,12 +146,12 @@ Lengths = Annotated[Integers, _lengths(MAX_LENGTHS, f"1 to {MAX_LENGTHS} of ")]
 
 
 def _rounded(image: DrawContext, factor: Drawn) -> Sides:
-    """Height and width times the factor, rounded half to even, at least one pixel."""
+    """Return height and width times ``factor``, rounded half to even, at least one pixel."""
     return maximum(rint(image.height * factor), 1), maximum(rint(image.width * factor), 1)
 
 
 class _SideResize(Transform, abstract=True):
-    """One side of the image becomes ``max_size``, aspect kept."""
+    """Base class: resize one side of the image to ``max_size``, keeping the aspect ratio."""
 
     max_size: Lengths
     interpolation: FilterName
@@ -227,6 +227,6 @@ class Downscale(MagnitudeOp):
 
     def emit_at(self, image: DrawContext, value: Any, slot: int) -> None:
         height, width = image.height, image.width
-        # Albumentations cuts the fraction off.
+        # Truncated as in Albumentations.
         add_resize(image, (maximum(trunc(height * value), 1), maximum(trunc(width * value), 1)), self.downscale)
         add_resize(image, (height, width), self.upscale)

@@ -1,4 +1,4 @@
-"""Operations that are a table of 256 levels, each declared once; ``TableOp`` says how."""
+"""Operations that are a lookup table of 256 values, see ``TableOp``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gamma(TableOp, MagnitudeOp, opcode=23, function="adjust_gamma"):
 
     gamma: Annotated[Number, MagnitudeRange(0.0)]
     gain: Finite = 1.0
-    # As much darker as lighter.
+    # Geometric spacing: equal steps look equally darker or lighter.
     _typical_range = TypicalRange(0.4, 2.5, 1.0, spacing=np.geomspace)
 
     @staticmethod

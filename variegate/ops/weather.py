@@ -1,4 +1,4 @@
-"""Weather and dirt over the image: fog, rain, snow, gravel, drops on the lens.
+"""Weather and dirt: fog, rain, snow, gravel, drops on the lens.
 
 Names and arguments are AlbumentationsX's; docs/migration/albumentations.md says where results differ.
 """
@@ -27,7 +27,7 @@ from variegate.program.sampling import Floats, Rows, Sampling
 
 @dataclass(frozen=True)
 class RandomFog(Overlaid):
-    """Lay soft clouds of fog over the image, denser towards its center.
+    """Add soft clouds of fog, denser toward the center of the image.
 
     Args:
         alpha_coef: opacity of a single cloud in its middle, 0 to 1.
@@ -42,7 +42,7 @@ class RandomFog(Overlaid):
 
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         unit = layers.units(sampling, rows, slot + 2, 260)
-        # As the mean of two numbers, stretched.
+        # Distributed like the mean of two uniform numbers, scaled to extend beyond the image.
         places = 1.5 * np.where(unit < 0.5, np.sqrt(unit / 2.0), 1.0 - np.sqrt((1.0 - unit) / 2.0)) - 0.25
         radii, alphas = 0.08 + 0.42 * unit[2] * unit[2], self.alpha_coef * values[:, None] * (0.4 + 0.6 * unit[3])
         for at, size in by_size(sampling, rows):
@@ -55,7 +55,7 @@ class RandomFog(Overlaid):
 
 
 RainType = Literal["drizzle", "heavy", "torrential", "default"]
-# Pixels of the image for each streak.
+# Pixels of the image per streak.
 _PER_STREAK: dict[str, int] = {"drizzle": 770, "default": 600, "heavy": 260, "torrential": 180}
 
 
@@ -87,7 +87,7 @@ class RandomRain(Overlaid):
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         light = self.brightness_coefficient
         if self.blur_value > 1:
-            # The box's deviation, in a kernel that leaves out its tails.
+            # The box's standard deviation; the kernel truncates the tails.
             sigma = math.sqrt((self.blur_value**2 - 1) / 12.0)
             sampling.emit(rows, Op.GAUSSIAN_BLUR, *(2 * round(1.5 * sigma) + 1,) * 2, sigma, sigma, 1.0 - light)
         else:
@@ -95,7 +95,7 @@ class RandomRain(Overlaid):
         color = np.rint(light * np.array(self.drop_color)).astype(np.uint8).tolist()
         slopes = (np.rint(np.tan(np.radians(values)) * 2.0**20) * 2.0**-20).astype(np.float32)
         for at, size in by_size(sampling, rows):
-            # What a box has blurred needs fewer nodes.
+            # Fewer nodes suffice for blurred streaks.
             over, scale = layers.canvas(size, apart=max(1.0, self.blur_value / 2.0))
             drawn = layers.blank(len(at), 1, over)
             x, y, u, v = layers.units(sampling, rows[at], slot + 2, size[0] * size[1] // _PER_STREAK[self.rain_type])
@@ -135,7 +135,7 @@ class RandomSnow(Overlaid):
             over, scale = layers.canvas(size)
             drawn = layers.blank(len(at), 1, over)
             x, y, u, v = layers.units(sampling, rows[at], slot + 2, size[0] * size[1] // 180)
-            # A few are large and out of focus.
+            # A few flakes are large and out of focus.
             far = np.square(np.square(u))
             radius = scale * max(min(size) / 240.0, 0.9) * (1.3 + 0.7 * u + 4.4 * far * far)
             flakes = layers.joined(x * over.columns, y * over.lines, radius, (0.55 + 0.45 * v) * (1.0 - 0.6 * far))
@@ -144,11 +144,14 @@ class RandomSnow(Overlaid):
 
 
 def _bleached(points: Floats, factor: float) -> Int16Array:
-    """Of each lightness its new one in 64ths of a level, and the factor of what differs from it: int16[R, 511, 2]."""
+    """Return the tables of "bleach" by lightness, int16[R, 511, 2].
+
+    Entries are the new lightness times 64, and the factor of the channels' differences from it times 2048.
+    """
     lightness = np.arange(LIGHTNESSES) / 2.0
     moved = np.minimum(lightness * factor, 255.0)
     moved = np.where(lightness < 85.0 + 127.0 * points[:, None], moved, lightness)
-    # Saturation stays: levels differ by as much as HLS has room for.
+    # HLS saturation is kept: differences between channels scale with their maximum at the new lightness.
     room, now = 255.0 - abs(2.0 * lightness - 255.0), 255.0 - abs(2.0 * moved - 255.0)
     spread = np.where(room > 0, now / np.maximum(room, 0.5), 1.0)
     table = np.stack([64.0 * moved, 2048.0 * spread], axis=-1)
@@ -191,7 +194,7 @@ class RandomGravel(Overlaid):
             layers.emit_layers(sampling, rows[at], over, drawn, 1.0, "RandomGravel", place=begin)
 
 
-# Units of a field of noise for each deviation, of which 16 bits hold eight.
+# Units of a noise field per standard deviation. int16 holds eight standard deviations.
 _PER_DEVIATION = 4096.0
 
 
@@ -218,14 +221,14 @@ class Spatter(Overlaid):
         unit = sampling.uniform(rows, slot + 1)
         mean, deviation = between(self.mean_range, unit[:, 0]), between(self.std_range, unit[:, 1])
         limit = between(self.cutout_threshold_range, unit[:, 2])
-        # In quarters of a pixel, each with its own taps.
+        # Rounded to quarters of a pixel, because each sigma needs separate taps.
         sigmas = np.maximum(np.rint(4.0 * between(self.gauss_sigma_range, unit[:, 3])), 2.0) / 4.0
         rain = self.mode == "rain"
         color = np.array(self.color or ((175, 238, 238) if rain else (63, 42, 20)), np.float32)
         slope, relief = (0.9, 0.2) if rain else (1.8, 0.125)
         for sigma in np.unique(sigmas).tolist():
             same = np.flatnonzero(sigmas == sigma)
-            # A blur over so many nodes leaves what is straight between them.
+            # A blur of this standard deviation in nodes is smooth enough to interpolate linearly between them.
             in_nodes = min(sigma, 1.25)
             taps, coarse = (gaussian_taps(s, math.ceil(3.0 * s)) for s in (sigma, in_nodes))
             gain = _PER_DEVIATION * math.sqrt(3.0) / float((coarse**2).sum())

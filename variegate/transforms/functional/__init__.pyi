@@ -176,8 +176,8 @@ def jpeg(
 ) -> Img:
     """Compress the image as a JPEG of ``quality`` and decode it.
 
-    ``quality``: 1 to 100. Color is stored at half resolution (4:2:0).
-    Pixels are Pillow's and torchvision's to the bit. Images leave the fused passes for it and come back. CPU only.
+    ``quality``: 1 to 100. Color is stored at half resolution (4:2:0). Pixels are Pillow's and torchvision's to the bit.
+    The compression runs between fused passes. CPU only.
     """
 
 def pad(
