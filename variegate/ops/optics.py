@@ -65,7 +65,7 @@ class ZoomBlur(Transform):
 
     Args:
         max_factor_range: the greatest factor, 1 or more, a number or a range.
-        step_factor_range: the step, a number or a range. It is increased if there would be more than 31 copies.
+        step_factor_range: the step, a number or a range. It is increased if there would be more than 30 copies.
     """
 
     max_factor_range: Annotated[Number, Range(1.0, 10.0)] = (1.0, 1.31)

@@ -347,7 +347,7 @@ MEDIAN_SIZES = (3, 5, 7)
 MAX_TILES = 16
 # Longest side of MORPHOLOGY's structuring element, in pixels.
 MAX_ELEMENT = 31
-# Most images that ZOOM_BLUR averages: the CPU kernel sums each channel in 21 bits.
+# Most enlarged copies that ZOOM_BLUR averages: the CPU kernel sums each channel in 21 bits.
 MAX_ZOOMS = 30
 # Longest distance of SCATTER in pixels, and its most repetitions.
 MAX_DISTANCE = 1024
