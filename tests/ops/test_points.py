@@ -169,7 +169,8 @@ print(*(zlib.crc32(np.ascontiguousarray(out).tobytes()) for made in outputs for 
 @pytest.mark.process
 def test_levels_give_equal_bits() -> None:
     levels = compiled_levels()
-    run = subprocess.run([sys.executable, "-c", _PROBE, *levels], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", _PROBE, *levels], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     assert len(lines) == len(levels)
     assert len(set(lines)) == 1
