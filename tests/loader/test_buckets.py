@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import BatchSampler, DistributedSampler, SequentialSampler
 
 import variegate as vg
 from tests.loader.loading import by_key, ids, load
 from tests.loader.samples import BROKEN, MemoryShards, MemorySource
 from variegate import transforms as T
+from variegate.errors import DecodeError
+from variegate.loader.reading import Reader
 
 SIZES = [(40, 90), (64, 64), (90, 40), (50, 70)]
 BUCKETS = vg.AspectBuckets(32 * 32, step=8)
@@ -148,18 +151,43 @@ def test_unreadable_images_are_skipped_or_replaced(on_error: Any) -> None:
     assert sum(len(batch.ids) for batch in batches) == 30 - (len(BROKEN) if on_error == "skip" else 0)
 
 
-def test_sizes_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path))
-    first = MemorySource(30)
-    expected = ids(load(first, FLIP, buckets=BUCKETS))
-    again = MemorySource(30)
-    loader = load(again, FLIP, buckets=BUCKETS)
-    assert again.reads == []
-    assert ids(loader) == expected
-    [file] = tmp_path.rglob("*.npy")
-    file.write_bytes(b"damaged")
-    damaged = MemorySource(30)
-    assert ids(load(damaged, FLIP, buckets=BUCKETS)) == expected
+def folder_of(root: Path, height: int, width: int) -> Path:
+    root.mkdir(parents=True)
+    for number in range(3):
+        Image.fromarray(np.zeros((height, width, 3), np.uint8)).save(root / f"{number}.png")
+    return root
+
+
+def sizes_of(source: Any, **options: Any) -> set[tuple[int, int]]:
+    return {tuple(batch.images.shape[2:]) for batch in bucketed(source, None, **options)}
+
+
+def test_sizes_are_read_once_for_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VARIEGATE_CACHE", str(tmp_path / "cache"))
+    flat = folder_of(tmp_path / "flat", 40, 80)
+    tall = folder_of(tmp_path / "tall", 80, 40)
+    with pytest.raises(DecodeError, match="max_pixels"):
+        sizes_of(flat, max_pixels=100)
+    expected = sizes_of(flat)
+    assert expected == {(24, 40)}
+    assert sizes_of(tall) == {(40, 24)}
+    with monkeypatch.context() as patched:
+        patched.setattr(Reader, "image_size", None)
+        assert sizes_of(flat) == expected
+    first, second = sorted((tmp_path / "cache").rglob("*.npy"))
+    first.write_bytes(b"\x93NUMPY" + b"'(" * 73)
+    second.write_bytes(b"damaged")
+    assert sizes_of(flat) == expected
+    for path in flat.iterdir():
+        path.unlink()
+    flat.rmdir()
+    assert sizes_of(folder_of(flat, 60, 30)) == {(40, 24)}
+
+
+def test_sizes_follow_depth_and_may_be_given(tmp_path: Path) -> None:
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", np.ones((40, 80, 3), np.float32))
+    assert sizes_of(tmp_path, depth="float32") == {(24, 40)}
     known = Shapes()
     sizes = np.array([SIZES[index * 7 % 4] for index in range(45)])
     given = bucketed(known, buckets=vg.AspectBuckets(32 * 32, step=8, sizes=sizes))
@@ -187,6 +215,7 @@ def test_wrong_buckets_are_refused(arguments: Any, error: type[Exception], messa
         ({"buckets": 512}, TypeError, "buckets: got 512; accepted: vg.AspectBuckets"),
         ({"buckets": vg.AspectBuckets(1024, 8, sizes=np.ones((3, 2), int))}, ValueError, r"sizes: got int64 \[3, 2\]"),
         ({"buckets": vg.AspectBuckets(1024, 8, sizes=np.zeros((45, 2), int))}, ValueError, "sizes: got 0; accepted"),
+        ({"buckets": vg.AspectBuckets(1024, 8, sizes=[[1, 2], [3]])}, ValueError, "sizes: got list"),
         ({"buckets": BUCKETS, "views": 2}, ValueError, "buckets: got them with several views"),
         ({"batch_sampler": [[1]], "buckets": BUCKETS}, ValueError, "batch_sampler: got it with buckets"),
         ({"batch_sampler": [[1]], "sampler": [1]}, ValueError, "batch_sampler: got it with sampler"),

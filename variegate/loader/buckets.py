@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +17,12 @@ import numpy as np
 
 from variegate.arrays import Int32Array, Int64Array
 from variegate.checks import integer, number, one_of
-from variegate.data.base import digest_of
+from variegate.data.base import SourceError, digest_of
 from variegate.data.samples import Samples
-from variegate.decode import image_size
-from variegate.errors import DecodeError
+from variegate.data.stamps import stamps_of
 from variegate.io.durable import WriteError, write_atomically
 from variegate.io.location import cache_folder
+from variegate.loader.mixture import Mixture
 from variegate.loader.shuffle import Order, OrderPurpose, Permutation
 from variegate.program.program import MAX_SIDE
 from variegate.threads import Threads
@@ -32,6 +31,8 @@ from variegate.transforms import Compose, Cond, Fit, MultiView, Transform
 # Name of the condition of ``Cond`` that holds a row's bucket.
 CONDITION = "aspect_bucket"
 _POSITIONS = ("random", "center")
+# Index of a sample -> upright height and width, (0, 0) if it cannot be read.
+SizeOf = Callable[[int], tuple[int, int]]
 # Samples whose headers a thread reads at a time.
 _CHUNK = 64
 _HEADER_OF_NPY = 128
@@ -93,9 +94,9 @@ class AspectBuckets:
         """Values of ``CONDITION`` for the rows of a batch."""
         return np.full(rows, _name(self.shapes[bucket]))
 
-    def bucket_of(self, source: Samples, num_threads: int, max_pixels: int) -> Int64Array:
+    def bucket_of(self, source: Samples, size_of: SizeOf, num_threads: int) -> Int64Array:
         """Number of the bucket of each sample, int64 [N]. Raises ValueError for ``sizes`` of other data."""
-        sizes = _image_sizes(source, num_threads, max_pixels) if self.sizes is None else self._given_sizes(len(source))
+        sizes = _image_sizes(source, size_of, num_threads) if self.sizes is None else self._given_sizes(len(source))
         # Images that cannot be read are squares here; their error comes when they are loaded.
         known = np.where(sizes > 0, sizes, 1).astype(np.float64)
         aspects = np.log(known[:, 0] / known[:, 1])
@@ -105,12 +106,16 @@ class AspectBuckets:
         return np.searchsorted(edges, aspects).astype(np.int64)
 
     def _given_sizes(self, samples: int) -> Int64Array:
-        sizes = np.asarray(self.sizes)
-        accepted = f"heights and widths of at least 1, an integer array [{samples}, 2]"
+        accepted = f"heights and widths from 1 on, an integer array [{samples}, 2]"
+        try:
+            sizes = np.asarray(self.sizes)
+        except ValueError as error:  # rows of different lengths
+            raise ValueError(f"sizes: got {type(self.sizes).__name__} ({error}); accepted: {accepted}") from None
         if sizes.dtype.kind not in "iu" or sizes.shape != (samples, 2):
             raise ValueError(f"sizes: got {sizes.dtype} {list(sizes.shape)}; accepted: {accepted}")
-        if sizes.min() < 1:
-            raise ValueError(f"sizes: got {sizes.min()}; accepted: {accepted}")
+        for extreme in (sizes.min(initial=1), sizes.max(initial=1)):
+            if not 1 <= extreme < 1 << 31:
+                raise ValueError(f"sizes: got {extreme}; accepted: {accepted}")
         return sizes.astype(np.int64)
 
 
@@ -176,31 +181,33 @@ def bucketed(
     return BatchedOrder(order, batches, [int(buckets[batch[0]]) for batch in batches])
 
 
-def _image_sizes(source: Samples, num_threads: int, max_pixels: int) -> Int32Array:
-    """Upright height and width of each image, int32 [N, 2], from the cache or by headers; 0 if it cannot be read."""
-    path = cache_folder() / "image-sizes" / f"{source.fingerprint}.npy"
-    sizes = _cached(path, len(source))
+def _image_sizes(source: Samples, size_of: SizeOf, num_threads: int) -> Int32Array:
+    """Upright height and width of each image, int32 [N, 2], from the cache or by ``size_of``; 0 if unreadable."""
+    path = _cache_path(source)
+    sizes = None if path is None else _cached(path, len(source))
     if sizes is None:
         chunks = [range(start, min(start + _CHUNK, len(source))) for start in range(0, len(source), _CHUNK)]
         with Threads(num_threads, "variegate-sizes") as pool:
-            found = pool.map(partial(_sizes_of, source, max_pixels), chunks)
+            found = pool.map(lambda indices: [size_of(index) for index in indices], chunks)
             sizes = np.array([size for chunk in found for size in chunk], np.int32).reshape(-1, 2)
-        if not source.is_decoded:
+        # A later run may read what this one could not: with another limit, or with a package for the format.
+        if path is not None and sizes.all():
             _write_cache(path, sizes)
     return sizes
 
 
-def _sizes_of(source: Samples, max_pixels: int, indices: range) -> list[tuple[int, int]]:
-    sizes = []
-    for index in indices:
-        size = (0, 0)
+def _cache_path(source: Samples) -> Path | None:
+    """Path for the sizes of these very files, by their sizes and times of change; None if these are not known."""
+    parts: list[bytes | str] = []
+    for each in source.sources if isinstance(source, Mixture) else (source,):
         try:
-            data = source.read(index).data
-            size = data.shape[:2] if isinstance(data, np.ndarray) else image_size(bytes(data), max_pixels=max_pixels)
-        except (DecodeError, OSError):
-            pass  # reported when the sample is loaded
-        sizes.append(size)
-    return sizes
+            stamps = stamps_of(each)
+        except SourceError:
+            return None
+        if stamps is None or (stamps.sizes < 0).any():
+            return None
+        parts += [each.fingerprint, stamps.sizes.tobytes(), stamps.times.tobytes(), "\0".join(stamps.marks)]
+    return cache_folder() / "image-sizes" / f"{digest_of(*parts)}.npy"
 
 
 def _cached(path: Path, samples: int) -> Int32Array | None:
@@ -209,7 +216,7 @@ def _cached(path: Path, samples: int) -> Int32Array | None:
         if path.stat().st_size != _HEADER_OF_NPY + 8 * samples:
             return None
         sizes = np.load(path, allow_pickle=False)
-    except (OSError, ValueError):
+    except Exception:  # NumPy's parser raises nearly anything for a damaged header
         return None
     is_valid = sizes.dtype == np.int32 and sizes.shape == (samples, 2) and sizes.min(initial=0) >= 0
     return sizes if is_valid else None

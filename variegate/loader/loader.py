@@ -99,7 +99,7 @@ class Loader(CopiedByState, RemovedMethods):
         batch_sampler: batches of your own, of any sizes: lists of indices, a torch ``BatchSampler`` or another object
             with ``__iter__`` and ``__len__``, iterated over when an epoch begins; or a function epoch -> lists of
             indices. The same on every rank; each rank takes every ``world_size``-th. Instead of ``batch_size``,
-            ``shuffle``, ``sampler``, ``weights`` and ``copies``.
+            ``shuffle``, ``sampler``, ``weights`` and ``copies``. ``drop_last`` drops batches that not every rank has.
 
     A pickled copy resumes where this loader is: its next iteration is the one that this loader would begin next. So
     does a loader in a forked child. An iteration stays with its process.

@@ -325,12 +325,12 @@ class _RowMaker:
         if (mixture := self._maker.mixture) is not None:
             names = np.array(mixture.names)[mixture.source_of(rows.ids if rows.shown_ids is None else rows.shown_ids)]
             conditions = {**(conditions or {}), "source": names}
+        if self._work.conditions is not None:
+            conditions = {**(conditions or {}), **self._work.conditions(rows.ids)}
         if rows.bucket is not None:
             buckets = self._maker.options.buckets
             assert buckets is not None
             conditions = {**(conditions or {}), CONDITION: buckets.condition(rows.bucket, len(rows.ids))}
-        if self._work.conditions is not None:
-            conditions = {**(conditions or {}), **self._work.conditions(rows.ids)}
         copies = 0 if rows.copies is None else rows.copies
         key: dict[str, Any] = {"ids": rows.ids, "epoch": self._work.epoch, "copy": copies, "conditions": conditions}
         if is_mixed:

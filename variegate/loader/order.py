@@ -69,7 +69,7 @@ class EpochOrder:
         self._batch_size, self._drop_last = options.batch_size, options.drop_last
         self._bucket_of = None
         if options.buckets is not None:
-            self._bucket_of = options.buckets.bucket_of(source, options.num_threads, options.max_pixels)
+            self._bucket_of = options.buckets.bucket_of(source, reader.image_size, options.num_threads)
         self.has_batches = self._bucket_of is not None or options.batch_sampler is not None
         self.is_remote = source.is_remote
         self.is_known = picks.is_known

@@ -20,6 +20,7 @@ from variegate.decode import (
     check_side,
     checked_header,
     decode_jpeg_scaled,
+    image_size,
     is_jpeg,
     read_channels,
     read_image,
@@ -165,6 +166,21 @@ class Reader:
             for stage, total in clock.stages.items():
                 times.stage_done(stage, *total)
         return results
+
+    def image_size(self, index: int) -> tuple[int, int]:
+        """Upright height and width of a sample, by its header if it has one; (0, 0) if it cannot be read."""
+        with self._reading():
+            try:
+                data = self._source.read(index).data
+                if isinstance(data, np.ndarray):
+                    return data.shape[0], data.shape[1]
+                name = str(self._source.name(index))
+                several = read_channels(bytes(data), name, self._max_pixels, self._channels)
+                if several is not None:
+                    return several.shape[0], several.shape[1]
+                return image_size(bytes(data), name, self._max_pixels)
+            except Exception:  # reported when the sample is loaded
+                return 0, 0
 
     def begin(
         self,
