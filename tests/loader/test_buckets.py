@@ -158,7 +158,7 @@ def folder_of(root: Path, height: int, width: int) -> Path:
     return root
 
 
-def sizes_of(source: Any, **options: Any) -> set[tuple[int, int]]:
+def sizes_of(source: Any, **options: Any) -> set[tuple[int, ...]]:
     return {tuple(batch.images.shape[2:]) for batch in bucketed(source, None, **options)}
 
 

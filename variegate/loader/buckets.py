@@ -190,7 +190,7 @@ def _image_sizes(source: Samples, size_of: SizeOf, num_threads: int) -> Int32Arr
         with Threads(num_threads, "variegate-sizes") as pool:
             found = pool.map(lambda indices: [size_of(index) for index in indices], chunks)
             sizes = np.array([size for chunk in found for size in chunk], np.int32).reshape(-1, 2)
-        # A later run may read what this one could not: with another limit, or with a package for the format.
+        # A later run may read further images: with another limit, or with a package for their format.
         if path is not None and sizes.all():
             _write_cache(path, sizes)
     return sizes
