@@ -1,4 +1,4 @@
-// What Python asks the library about itself.
+// Queries about the library and the processor, for Python.
 #include "core.h"
 #if defined(__x86_64__)
 #include <cpuid.h>

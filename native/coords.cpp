@@ -1,16 +1,16 @@
-// Tables of nearest maps, and integer records by which interpolating maps are read: see variegate/program/coords.py and
+// Tables of nearest maps, and integer records of interpolating maps: see variegate/program/coords.py and
 // tests/oracle/places.py.
 #include "coords.h"
 
 namespace vg {
 namespace {
 
-// A function of points: what a column adds, what a line adds, and the value at 0.
+// A linear form of points: step per column, step per line, and the value at 0.
 struct Form {
   f64 x, y, at_0;
 };
 
-// The maps so far as one: numerators of the two coordinates, and their denominator.
+// The composition of the maps so far: numerators of the two coordinates, and their denominator.
 struct Joined {
   Form u, v, depth;
 };
@@ -26,16 +26,16 @@ Form from_side(i64 side, f64 sign, const Form &form, const Form &depth) {
   return {sign * (form.x - at * depth.x), sign * (form.y - at * depth.y), sign * (form.at_0 - at * depth.at_0)};
 }
 
-// A function of points, as one of whole columns and lines.
+// Converts a linear form of points to a form of integer columns and lines.
 Form at_centers(const Form &form) { return {form.x, form.y, form.at_0 + (form.x + form.y) * 0.5}; }
 
-// Keeps points on a border inside in spite of rounding.
+// Shifts points slightly, so that points on a border remain inside in spite of rounding.
 Form nudge(const Form &form, const Form &depth) {
   constexpr f64 NUDGE = 0x1p-24;
   return {form.x + NUDGE * depth.x, form.y + NUDGE * depth.y, form.at_0 + NUDGE * depth.at_0};
 }
 
-// The greatest magnitude of a function over whole columns and lines; it is at a corner.
+// The greatest magnitude of a linear form over integer columns and lines, which is at a corner.
 f64 greatest(const Form &form, i64 columns, i64 lines) {
   const f64 a = form.x * (f64)columns, b = form.y * (f64)lines, c = form.at_0;
   const f64 corner_max = larger(larger(fabs(c), fabs(a + c)), larger(fabs(b + c), fabs(a + b + c)));
@@ -45,7 +45,7 @@ f64 greatest(const Form &form, i64 columns, i64 lines) {
 i64 in_fixed_point(f64 value, int scale) { return to_i64(floor(ldexp(value, scale) + 0.5)); }
 
 void write_form(const Form &form, int scale, i64 columns, i64 lines, i64 *to) {
-  // A step that is never taken is not limited.
+  // With a single column or line, the step is not used, and may be too large for the record.
   to[0] = columns ? in_fixed_point(form.x, scale) : 0;
   to[1] = lines ? in_fixed_point(form.y, scale) : 0;
   to[2] = in_fixed_point(form.at_0, scale);
@@ -57,7 +57,7 @@ int exponent_of(f64 value) {
   return exponent;
 }
 
-// How a depth that varies divides, and whether it is negative anywhere.
+// Writes the division by a varying depth, and whether the depth is negative anywhere.
 void write_division(i64 *record, i64 columns, i64 lines, int bits) {
   constexpr int DIVISOR_BITS = 30;
   const i64 a = times(record[Record::DEPTH], columns), b = times(record[Record::DEPTH + 1], lines);
@@ -117,19 +117,19 @@ void write_grid(const f64 *a, int interpolation, int mode, const i32 *window, co
   record[Record::FOLD] = mode;
 }
 
-// The output whose pixels a chain of maps starts from; `is_moved`: a grid or a fold has moved the points off the
-// pixels.
+// The domain of a chain of maps. `is_moved`: a grid or a fold has moved the points, so they are not pixel centers.
 struct Domain {
   i64 columns, lines;  // numbers of the last ones
   bool is_moved;
 };
 
-// Writes the record of a real map. `joined`: this map and all after it. Returns whether it folds, which ends the chain.
+// Writes the record of a map with real coefficients. `joined`: the composition of this map and all later ones. Returns
+// true if it folds, which ends the chain.
 bool write_real(const Joined &joined, const f64 *a, bool is_affine, bool is_perspective, int flags, const i32 *window,
                 const Domain &domain, i64 *record) {
   constexpr int AFFINE_BITS = 37, INTEGER_BITS = 61;
   const int bits = position_bits(flags & INTERPOLATION_MASK), mode = flags >> INTERPOLATION_BITS;
-  // Coordinates start at the side that is inside the window: the far side if the map contains a flip.
+  // Coordinates are distances from the side that belongs to the window: the far side if the map contains a flip.
   const bool is_far_x = !is_perspective && a[6] != 0, is_far_y = !is_perspective && a[7] != 0;
   const i64 side_u = window[is_far_x ? 3 : 1], side_v = window[is_far_y ? 2 : 0];
   const i64 span_u = (i64)window[3] - window[1], span_v = (i64)window[2] - window[0];
@@ -210,7 +210,7 @@ void scale_table(f64 start, f64 step, i64 in_size, i32 *table, i64 n, bool is_mi
   f64 sum = start + step * 0.5;
   for (i64 i = 0; i < n; i++, sum += step) {
     const f64 at = by_corners ? start + (f64)floorf((f32)i * (f32)step) + 0.5 : sum;
-    // Before the cast: no integer holds what lies far beyond the image.
+    // Checked before the cast: positions far outside the image do not fit into an integer.
     const bool is_inside = at >= 0 && at < (f64)in_size;
     const i64 index = mode != 0 ? fold_real(at, 0, in_size, mode) : is_inside ? (i64)at : -1;
     table[is_mirrored ? n - 1 - i : i] = (i32)index;
@@ -238,7 +238,7 @@ void quantize(f64 *a, i64 count) {
   }
 }
 
-// Below these, sums of coefficients have 53 bits at most: multiples of 2**-37, with some pixels added, and of 2**-48.
+// Below these limits, sums have at most 53 bits: multiples of 2**-37 for positions, and of 2**-48 for denominators.
 constexpr f64 EXACT = 0x1p15, EXACT_STEPS = 0x1p4;
 
 bool is_exact_f64(const f64 *a, i64 height, i64 width, bool is_perspective) {
@@ -276,7 +276,7 @@ i64 write_records(const MapSlots &slots, i64 first, i64 end, i64 *records) {
     if (cut >= 0) {
       joined = IDENTITY;
       is_affine = true;
-      // Half a pixel farther than centers: the range of all positions.
+      // The range of all positions, half a pixel more than the range of centers.
       domain = {slots.window[cut][3], slots.window[cut][2], true};
       cut = -1;
     }

@@ -1,5 +1,5 @@
-// Integer types, levels of x86-64, memory, and replacements for the few functions of C++'s library that are needed.
-// Files with intrinsics also include simd.h, which takes the compiler half a second.
+// Integer types, levels of x86-64, memory, and replacements for the few needed functions of C++'s library. Files with
+// intrinsics also include simd.h, which takes half a second to compile.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -16,8 +16,8 @@ using i64 = int64_t;
 using f32 = float;
 using f64 = double;
 
-// What this file is compiled for: intrinsics of a level are used where the macro is 1. Each such block has a plain
-// twin.
+// The level that this file is compiled for: intrinsics of a level are used if its macro is 1. Each such block has an
+// equivalent without intrinsics.
 #if defined(__SSSE3__)
 #define VG_SSSE3 1
 #else
@@ -45,11 +45,11 @@ using f64 = double;
 #endif
 
 #define VG_INLINE static inline __attribute__((always_inline))
-// For members of structs that several levels share: a copy that is not inlined could be compiled for any of them.
+// For members of structs that several levels share: the linker could use the copy of any level if it is not inlined.
 #define VG_MEMBER inline __attribute__((always_inline))
 #define VG_NOINLINE __attribute__((noinline))
 
-// The oldest versions of the C library's functions, which every glibc since 2.14 has. They compute the same numbers.
+// Links the oldest versions of these functions, which every glibc since 2.14 has. They compute the same numbers.
 #if defined(__x86_64__) && defined(__GLIBC__)
 __asm__(".symver exp,exp@GLIBC_2.2.5");
 __asm__(".symver pow,pow@GLIBC_2.2.5");
@@ -62,7 +62,7 @@ __asm__(".symver hypot,hypot@GLIBC_2.2.5");
 #define VG_EXPORT extern "C" __attribute__((visibility("default")))
 #define VG_ENTRY(name) VG_JOIN(name, VG_LEVEL)
 
-// Rows are padded by a block, so that vector moves may run past their end.
+// Size in bytes by which rows are padded, so that vector loads and stores may run past their end.
 constexpr i64 BLOCK = 64;
 
 constexpr f64 PI = 3.14159265358979323846;
@@ -70,7 +70,7 @@ constexpr f64 PI = 3.14159265358979323846;
 template <class T> VG_INLINE T min_of(T a, T b) { return a < b ? a : b; }
 template <class T> VG_INLINE T max_of(T a, T b) { return a > b ? a : b; }
 template <class T> VG_INLINE T clamp(T value, T low, T high) { return min_of(max_of(value, low), high); }
-// The first of two numbers if neither is smaller, or if one is NaN, as Python's min and max do.
+// Like Python's min and max: the first number if neither is smaller, or if either is NaN.
 VG_INLINE f64 smaller(f64 a, f64 b) { return b < a ? b : a; }
 VG_INLINE f64 larger(f64 a, f64 b) { return b > a ? b : a; }
 VG_INLINE i64 ceil_div(i64 value, i64 divisor) { return (value + divisor - 1) / divisor; }
@@ -88,7 +88,7 @@ struct Rectangle {
   i64 top, left, bottom, right;
 };
 
-// Two numbers of 16 bits in a word.
+// Packs two numbers of 16 bits into a word.
 VG_INLINE i32 pair_of(i32 low, i32 high) { return (i32)(((u32)low & 0xffff) | (u32)high << 16); }
 
 // Unaligned loads and stores of any type.
@@ -99,12 +99,12 @@ template <class T> VG_INLINE T load(const void *at) {
 }
 template <class T> VG_INLINE void store(void *at, T value) { memcpy(at, &value, sizeof value); }
 
-// Brings `size` bytes into the second-level cache.
+// Prefetches `size` bytes into the second-level cache.
 VG_INLINE void prefetch(const void *at, i64 size) {
   for (i64 i = 0; i < size; i += 64) __builtin_prefetch((const u8 *)at + i, 0, 2);
 }
 
-// What entries return; Python raises MemoryError for the first.
+// Return values of entries; Python raises MemoryError for OUT_OF_MEMORY.
 enum Status : i64 { OK = 0, OUT_OF_MEMORY = 1, UNSUPPORTED = 2 };
 
 // Memory that only grows, aligned to a cache line. Growing discards its contents and zeroes it.
@@ -117,7 +117,7 @@ template <class T> struct Buffer {
   Buffer &operator=(const Buffer &) = delete;
   VG_MEMBER ~Buffer() { free(at); }
 
-  // Allocates `count` values, and a block of bytes behind them. False if there is no memory.
+  // Allocates `count` values, and a block of bytes after them. False if there is no memory.
   VG_MEMBER bool reserve(i64 count) {
     if (count <= capacity) return true;
     free(at);

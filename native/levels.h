@@ -1,8 +1,8 @@
-// Operations on the levels of each channel by itself.
+// Operations that map each channel's value independently.
 #pragma once
 #include "constants.h"
 
-// By opcode: true for LUT and, of images of 256 levels, the operations that lowering makes one.
+// By opcode: true for LUT and, for images of 256 values, the operations that lowering converts to a LUT.
 struct Tabulated {
   bool at[MAX_OPCODE] = {};
 

@@ -1,4 +1,5 @@
-// Philox4x32-10 (Salmon et al., SC'11) of one counter. See variegate/program/rng.py.
+// Philox4x32-10 (Salmon et al., SC'11) of one counter. See variegate/program/rng.py. Counterparts:
+// kernels/philox_lanes.h for many counters, `philox` in executors/cuda/kernels/values.py, tests/oracle/philox.py.
 #pragma once
 #include "constants.h"
 

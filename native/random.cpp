@@ -5,8 +5,8 @@
 namespace vg {
 namespace {
 
-// Four rounds make a Feistel network over a keyed random function a random permutation (Luby and Rackoff 1988,
-// doi:10.1137/0217022); the halves of a small data set have few bits, and there more rounds mix better.
+// A Feistel network over a keyed random function is a random permutation after four rounds (Luby and Rackoff 1988,
+// doi:10.1137/0217022). For small data sets the halves have few bits, and more rounds mix better.
 constexpr u32 FEISTEL_ROUNDS = 8;
 
 // A keyed permutation of 0..length-1, by cycle-walking (Black and Rogaway 2002, doi:10.1007/3-540-45760-7_9).
@@ -19,7 +19,7 @@ struct Permutation {
   u64 word(u64 half_value, u32 round) const {
     return philox4x32({{0, group, (u32)half_value, round}}, key_0, key_1).at[0];
   }
-  // The network permutes up to four times as many numbers; one that falls outside goes on until it comes back.
+  // The network permutes up to four times as many numbers; a result outside is permuted again until it is inside.
   u64 forward(u64 value) const {
     const u64 mask = ((u64)1 << half) - 1;
     do {
@@ -48,7 +48,7 @@ struct Permutation {
   }
 };
 
-// Bits of a half of the network for this many numbers.
+// Bits per half of the network for `length` numbers.
 u64 half_bits(u64 length) {
   u64 half = 1;
   while ((length - 1) >> (2 * half)) half++;
@@ -88,7 +88,8 @@ VG_EXPORT void vg_fill_keys(const u32 *counters, i64 count, const u32 *key, u32 
   }
 }
 
-// What stands at positions of a shuffled order of 0..length-1; `inverse`: at which positions values stand. i64[count].
+// Looks up positions in a shuffled order of 0..length-1: values at positions or, with `inverse`, positions of values.
+// i64[count].
 VG_EXPORT void vg_permute(const i64 *values, i64 count, u64 length, const u32 *key, i64 inverse, i64 *out) {
   const Permutation order = {length, half_bits(length), 0, key[0], key[1]};
   for (i64 i = 0; i < count; i++) {
@@ -97,7 +98,7 @@ VG_EXPORT void vg_permute(const i64 *values, i64 count, u64 length, const u32 *k
   }
 }
 
-// Many orders at once: that of group groups[i], of 0..lengths[i]-1, at positions[i].
+// The same in many orders at once: the order of group groups[i], of 0..lengths[i]-1, at positions[i].
 VG_EXPORT void vg_permute_within(const i64 *positions, const i64 *lengths, const i64 *groups, i64 count, const u32 *key,
                                  i64 *out) {
   for (i64 i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-// XXH64 of bytes (Yann Collet, https://xxhash.com), with seed 0: the key by which the content of files is known.
+// XXH64 of bytes (Yann Collet, https://xxhash.com), with seed 0: the key that identifies the content of files.
 #pragma once
 #include "core.h"
 

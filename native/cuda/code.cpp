@@ -1,4 +1,4 @@
-// Instructions as kernels read them, with tables and records of their maps.
+// Packs instructions for kernels, with tables and records of their maps.
 #include "pack.h"
 
 namespace vg {
@@ -6,12 +6,12 @@ namespace {
 
 i32 to_int32(f64 value) { return (i32)to_i64(value); }
 
-// The tables that the next instructions take: source columns and lines, and tables of statistics.
+// Numbers of used tables: source columns and lines (`indices`), and tables of statistics.
 struct Used {
   i64 indices = 0, statistics = 0;
 };
 
-// The writer of one row's instructions.
+// Writes the instructions of one row.
 struct CodeWriter {
   const PackCall &call;
   DeviceRow row;
@@ -66,7 +66,7 @@ void CodeWriter::write_map(i64 k, i32 *code) const {
     return;
   }
   if (op == Op::MAP_FIXED) {
-    // Nothing of a map that misses is inside, perhaps by more than 32 bits can tell.
+    // A map that reads no pixel inside is not written, because its coordinates may overflow 32 bits.
     if (!may_hit(a, row.window(k), size[0], size[1])) return;
     for (int i = 0; i < 6; i++) code[CodeField::PARAMS + i] = to_i32(a[i]);
   } else if (op == Op::MAP_GRID) {
@@ -75,7 +75,7 @@ void CodeWriter::write_map(i64 k, i32 *code) const {
   copy_window(row.window(k), code);
 }
 
-// Source columns, then source lines.
+// Writes source columns, then source lines.
 void CodeWriter::write_tables(i64 k, i32 *code) const {
   const f64 *a = row.args(k);
   const i32 *in = k > 0 ? row.out_size(k - 1) : row.in_shape();
@@ -128,8 +128,8 @@ void CodeWriter::write_position(i64 k, i32 *code) const {
   }
 }
 
-// True if nothing or a flip comes before the filter in slot k within its pass: a map that keeps every pixel and its
-// neighbors.
+// True if at most a flip comes before the filter in slot k within its pass: then adjacent pixels are adjacent in the
+// source.
 bool CodeWriter::sees_source_plainly(i64 k) const {
   i64 begin = 0;
   for (i64 p = 0; p < row.num_passes(); p++)

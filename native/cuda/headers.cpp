@@ -1,10 +1,10 @@
-// A header for every pass of every row: what it reads, does and writes.
+// Writes a header for every pass of every row: its source, operations and target. See executors/cuda/layout.py.
 #include "pack.h"
 
 namespace vg {
 namespace {
 
-// Pixels that a pass reads: an image of the batch, or what the pass before wrote.
+// The source of a pass: an image of the batch, or the canvas of the pass before.
 struct Source {
   i64 address, stride_y, stride_x, stride_c, height, width;
 };
@@ -58,7 +58,7 @@ int features_of(const DeviceRow &row, i64 k) {
 
 bool erases_result(const DeviceRow &row, i64 k) { return row.opcode(k) == Op::ERASE && row.args(k)[7] != 0; }
 
-// Returns the features that slots begin..end need, and says in the header whether they erase in the result.
+// Returns the features that slots begin..end need, and sets ERASES in the header.
 int describe_slots(const DeviceRow &row, i64 begin, i64 end, i64 *header) {
   int features = 0;
   for (i64 k = begin; k < end; k++) {
@@ -68,7 +68,7 @@ int describe_slots(const DeviceRow &row, i64 begin, i64 end, i64 *header) {
   return features;
 }
 
-// A map that folds has the PadMode in its flags.
+// True if a map in slots begin..end folds: its flags contain a PadMode.
 bool has_folding_map(const DeviceRow &row, i64 begin, i64 end) {
   for (i64 k = begin; k < end; k++)
     if (IS_SUBPIXEL_MAP[row.opcode(k)] && row.flags(k) > INTERPOLATION_MASK) return true;
@@ -104,14 +104,14 @@ void copy_row(const PackCall &call, const DeviceRow &row, i64 *header) {
   header[HeaderField::WHOLE_HEIGHT] = call.whole_width ? call.whole_height : header[PassField::HEIGHT];
 }
 
-// Clears the fields that few passes need.
+// Clears the fields that only few passes set.
 void clear_rest(i64 *header) {
   header[HeaderField::TAPS_X] = header[HeaderField::TAPS_Y] = header[HeaderField::WEIGHTS] = 0;
   header[HeaderField::ERASES] = 0;
   static_assert(HeaderField::WHOLE_HEIGHT == HEADER_FIELDS - 1, "fields behind the last one would have to be cleared");
 }
 
-// Returns the number of weight blocks that a resize makes before pass p, whose weights begin at the offset `weights`.
+// Describes the resize of a pass, whose weights begin at the offset `weights`. Returns its number of weight blocks.
 i64 describe_resize(const DeviceRow &row, const i32 *pass, i64 &weights, i64 *header) {
   const i64 k = pass[PassField::FIRST], height = pass[PassField::HEIGHT], width = pass[PassField::WIDTH];
   const Taps taps = count_taps(row.args(k), row.flags(k));
@@ -122,14 +122,14 @@ i64 describe_resize(const DeviceRow &row, const i32 *pass, i64 &weights, i64 *he
   return ceil_div(height, WEIGHTS_BLOCK) + ceil_div(width, WEIGHTS_BLOCK);
 }
 
-// Tiles of the part of the image that statistics see: one at least.
+// Number of tiles of the part of the image that statistics measure, at least one.
 i64 tiles_seen(const PackCall &call, const i32 *pass) {
   const i64 height = max_of(pass[PassField::BOTTOM] - pass[PassField::TOP], 0);
   const i64 width = max_of(pass[PassField::RIGHT] - pass[PassField::LEFT], 0);
   return max_of<i64>(ceil_div(height, call.block_y), 1) * max_of<i64>(ceil_div(width, call.block_x), 1);
 }
 
-// The header of pass p. `target`: the address that it writes to. `weights`: the offset of the next resize's weights.
+// Writes the header of pass p. `target`: address of its output. `weights`: offset of the next resize's weights.
 void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source &from, i64 target, i64 &weights) {
   const i32 *pass = row.pass(p);
   i64 *header = header_of(call, p, row.row);
@@ -147,7 +147,7 @@ void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source 
   launch.add(row.row, tiles_of_area(call, pass[PassField::HEIGHT], pass[PassField::WIDTH]));
   i64 prepared = source == PassSource::RESAMPLE ? describe_resize(row, pass, weights, header) : 0;
   if (pass[PassField::NEEDS]) {
-    // The pass before measures what it writes; images of the batch are measured by the preparation.
+    // The pass before measures its output; the preparation measures images of the batch.
     if (p > 0) launch_of(call, p).need(KernelFeature::MEASURES);
     else prepared = tiles_seen(call, pass);
   }
@@ -190,7 +190,7 @@ void write_blend(const PackCall &call) {
   i64 *launch = call.launches + (1 + program.depth) * LAUNCH_FIELDS;
   launch[LaunchField::NUM_ROWS] = program.outputs;
   for (i64 n = 0; n < program.outputs; n++) {
-    // The header of the first row's last pass, but over all its instructions.
+    // The header of the first row's last pass, with the range of all its instructions.
     const DeviceRow row = {&program, program.entry_row[program.begins[n]]};
     i64 *header = section<i64>(call, Section::BLEND_HEADERS, n * HEADER_FIELDS);
     memcpy(header, header_of(call, row.num_passes() - 1, row.row), HEADER_FIELDS * sizeof(i64));

@@ -4,12 +4,13 @@
 namespace vg {
 namespace {
 
-// Sections begin at multiples of this, so that compilers of kernels may assume aligned reads.
+// Alignment of sections in bytes, so that Triton may assume aligned loads.
 constexpr i64 ALIGNMENT = 16;
 
-// The factor by which a side shrinks, rounded as the kernel that makes the weights rounds it.
+// The factor by which a side shrinks, rounded as in the kernel that computes the weights (`_weigh_axis` in
+// resample.py).
 f64 scale_of(f64 start, f64 extent, f64 size) {
-  // A negative start stands for a crop (lowering/merge.cpp), whose scale is that of whole pixels.
+  // A negative start means a crop by integer pixels (lowering/merge.cpp), whose box begins at 0.
   start = max_of(start, 0.0);
   const f32 first = (f32)start;
   return (f64)((f32)(start + extent) - first) / size;
@@ -19,7 +20,7 @@ f64 filter_radius(int filter) {
   return filter == Interpolation::BICUBIC ? 2.0 : filter == Interpolation::LANCZOS ? 3.0 : 1.0;
 }
 
-// Values that the sections hold whose sizes depend on the instructions.
+// Numbers of values in the sections whose sizes depend on the instructions.
 struct Counts {
   i64 depth = 1, indices = 0, maps = 0, statistics = 0, weights = 0, canvas_pixels = 0;
   bool draws_noise = false, has_codec = false;
@@ -81,7 +82,7 @@ CanvasSizes canvas_sizes(const DeviceRow &row) {
   return {sizes[0], sizes[1]};
 }
 
-// Offsets and sizes of all sections. UNSUPPORTED if an instruction is a codec, which no kernel has.
+// Computes offsets and sizes of all sections. UNSUPPORTED if an instruction is a codec, for which there is no kernel.
 VG_EXPORT i64 vg_plan_buffer(DeviceProgram *program) {
   const Counts counts = count(*program);
   if (counts.has_codec) return UNSUPPORTED;

@@ -1,4 +1,4 @@
-// A fused program in one run of bytes, ready for a single copy to the device.
+// Packs a fused program into one buffer, for a single copy to the device.
 #include "pack.h"
 
 namespace vg {
@@ -23,7 +23,7 @@ void copy_tables(const PackCall &call) {
 
 }  // namespace
 
-// Writes all sections of a program whose layout is known, and its launches. UNSUPPORTED if a row reads an image that is
+// Writes all sections of a program after vg_plan_buffer, and its launches. UNSUPPORTED if a row reads an image that is
 // not in the batch.
 VG_EXPORT i64 vg_pack(const PackCall *call) {
   const DeviceProgram &program = *call->program;

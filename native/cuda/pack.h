@@ -1,4 +1,4 @@
-// Fused programs as bytes that GPU kernels read: see variegate/executors/cuda/layout.py.
+// Packing of fused programs for GPU kernels: see variegate/executors/cuda/layout.py.
 #pragma once
 #include "../coords.h"
 
@@ -9,7 +9,7 @@ struct DeviceRow {
   const DeviceProgram *all;
   i64 row;
 
-  // Slots are counted over all rows in what kernels read.
+  // Kernels count slots over all rows.
   i64 first_slot() const { return row * all->slots; }
   i64 at(i64 slot) const { return first_slot() + slot; }
   int opcode(i64 k) const { return all->opcode[at(k)]; }
@@ -35,32 +35,32 @@ VG_INLINE bool draws_noise(const DeviceRow &row, i64 k) {
   return KIND_OF[op] == Kind::POSITION && NOISE_ARG[op] >= 0;
 }
 
-// Weights per output of a resize, at most.
+// Maximal weights per output of a resize, along x and y.
 struct Taps {
   i64 x, y;
 };
-// Of a RESIZED_CROP with these arguments and flags.
+// The taps of a RESIZED_CROP with these arguments and flags.
 Taps count_taps(const f64 *args, int flags);
 
-// Pixels of the two images that a row's passes write in turn. The last pass writes its result elsewhere, unless rows
-// are blended. Rounded up to four, so that the memory behind an image is aligned.
+// Pixels of the two canvases to which a row's passes write alternately. The last pass writes to the result instead,
+// unless rows are blended. Rounded up to four, so that the next image is aligned.
 struct CanvasSizes {
   i64 first, second;
 };
 CanvasSizes canvas_sizes(const DeviceRow &row);
 
-// The memory of a section, of which `offset` is a part.
+// The address of element `offset` of a section.
 template <class T> VG_INLINE T *section(const PackCall &call, int which, i64 offset = 0) {
   return (T *)(call.memory + call.program->at[which]) + offset;
 }
 
-// The headers of all passes, and the lists of rows and launches that go with them.
+// Writes the headers of all passes, and the lists of rows and launches.
 void write_headers(const PackCall &call);
-// What kernels need to join rows: a header for each output, and the entries of the blend.
+// Writes the data of the blend: a header for each output, and the entries.
 void write_blend(const PackCall &call);
-// The instructions, and source columns and lines of maps that are tables.
+// Writes the instructions, and source columns and lines of table maps.
 void write_code(const PackCall &call);
-// Records of maps, to which the instructions of these maps are pointed: after write_code.
+// Writes records of maps, and their offsets to the maps' instructions. Call after write_code.
 void write_maps(const PackCall &call);
 
 }  // namespace vg

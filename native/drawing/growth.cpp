@@ -1,4 +1,4 @@
-// Regions that grow cell by cell, as rectangles. See grow in variegate/ops/erase.py, which says how they are drawn.
+// Regions that grow cell by cell, converted to rectangles. See `grow` in variegate/ops/erase.py for the algorithm.
 #include "../philox.h"
 
 namespace vg {
@@ -24,7 +24,7 @@ struct Growth {
     waiting[num_waiting++] = (i32)(y * columns + x);
   }
 
-  // Until `pixels` are covered, from `seeds` cells.
+  // Grows from `seeds` cells until `pixels` are covered.
   void grow(i64 seeds, i64 pixels) {
     memset(cells, FREE, (size_t)(lines * columns));
     num_waiting = 0;
@@ -52,10 +52,10 @@ struct Growth {
     }
   }
 
-  // Writes the covered runs of lines, joined to equal ones above, as [.., 4]: top, left, height, width; returns how
-  // many.
+  // Writes the covered runs of lines as rectangles [.., 4]: top, left, height, width. Merges a run with an equal run
+  // above. Returns the number of rectangles.
   i64 write_rectangles(i64 *rectangles) {
-    // By column: the rectangle that begins there and reaches down to this line.
+    // By column: the rectangle that begins there and extends to this line.
     i32 *open = waiting;
     i64 count = 0;
     for (i64 x = 0; x < columns; x++) open[x] = -1;
@@ -86,8 +86,9 @@ struct Growth {
 
 }  // namespace
 
-// Regions of `rows` images: `keys` u32[rows, 2], `sizes` i64[rows, 2], `sides`, `seeds`, `pixels` i64[rows];
-// `most_cells`: of an image. There is room for all `rectangles` of all; `counts`: how many each has.
+// Grows regions of `rows` images: `keys` u32[rows, 2], `sizes` i64[rows, 2], `sides`, `seeds`, `pixels` i64[rows];
+// `most_cells`: maximal cells of an image. `rectangles` has room for all images; `counts`: number of rectangles per
+// image.
 VG_EXPORT i64 vg_grow_regions(i64 rows, const u32 *keys, const i64 *sizes, const i64 *sides, const i64 *seeds,
                               const i64 *pixels, i64 most_cells, i64 *rectangles, i64 *counts) {
   Buffer<i8> cells;

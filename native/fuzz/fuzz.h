@@ -1,4 +1,4 @@
-// Programs that feed mutated bytes to a parser: random numbers, mutations, and the loop.
+// Framework of the fuzzers, which feed mutated bytes to a parser: random numbers, mutations, main loop.
 #pragma once
 #include <stdio.h>
 
@@ -16,12 +16,12 @@ struct Random {
     state ^= state << 17;
     return state * 0x2545F4914F6CDD1D;
   }
-  // 0 to count - 1.
+  // A random number of 0..count - 1.
   i64 below(i64 count) { return (i64)((next() >> 33) % (u64)count); }
   bool once_in(i64 count) { return below(count) == 0; }
 };
 
-// Bytes in memory of exactly their size, so that the sanitizer sees every access beyond.
+// Bytes in memory of exactly their size, so that the sanitizer reports every access outside.
 struct Input {
   u8 *at;
   i64 size;
@@ -35,8 +35,8 @@ struct Input {
   ~Input() { free(at); }
 };
 
-// One mutation of the bytes before `end`: a byte, a number, a bit, an early end, or bytes that come twice or are
-// missing. `bytes` has room for 8 bytes more. Returns the new size.
+// Applies one mutation to the bytes before `end`: changes a byte, a number or a bit, truncates, or duplicates or
+// removes bytes. `bytes` has room for 8 more bytes. Returns the new size.
 inline i64 mutate(Random *random, u8 *bytes, i64 size, i64 end) {
   static const u8 ODD[] = {0, 1, 2, 3, 8, 16, 17, 32, 63, 64, 127, 128, 254, 255};
   end = min_of(end, size);
@@ -63,7 +63,7 @@ inline i64 mutate(Random *random, u8 *bytes, i64 size, i64 end) {
   }
 }
 
-// Calls `one` as often as the command line says: [iterations [seed]].
+// Calls `one` repeatedly; command line: [iterations [seed]].
 template <class F> int run(int count, char **arguments, F one) {
   const i64 iterations = count > 1 ? atoll(arguments[1]) : 100000;
   Random random = {(count > 2 ? (u64)atoll(arguments[2]) : 1) * 0x9E3779B97F4A7C15 + 1};

@@ -1,4 +1,4 @@
-// Headers, entry points and crops of mutated JPEG files, and of mutated entries with a right checksum.
+// Fuzzes headers, entry points and crops, with mutated JPEG files and mutated entries with a correct checksum.
 #include "../jpeg/code.h"
 #include "../xxh64.h"
 #include "fuzz.h"
@@ -14,10 +14,10 @@ VG_EXPORT i64 vg_jpeg_cut(const u8 *, i64, u64, const u8 *, i64, i64, i64 *, u8 
 namespace {
 
 constexpr i64 ROOM = 1 << 19, MAX_FILE = 1 << 15, MAX_PACKED = 1 << 15;
-// Of packed entries: see native/jpeg/entries.cpp.
+// Layout of packed entries: see native/jpeg/entries.cpp.
 constexpr i64 PACKED_HEAD = 14, CHECKSUM = 10;
 
-// A Huffman table with random lengths of its codes, and its segment.
+// A Huffman table with random code lengths, and its segment.
 struct Table {
   int number = 0;
   u8 symbols[256];
@@ -29,7 +29,7 @@ struct Table {
     if (!number || !memchr(symbols, symbol, (size_t)number)) symbols[number++] = symbol;
   }
   void draw_lengths(Random *random) {
-    // Codes of 16 bits that are free, all ones excepted.
+    // Number of free 16-bit codes, except all ones.
     i64 free = 0xFFFF, code = 0;
     int length = 1;
     for (int i = 0; i < number; i++) {
@@ -54,7 +54,7 @@ struct Table {
   }
 };
 
-// A baseline JPEG with random tables and code; `code` is where that begins.
+// A baseline JPEG with random tables and code; `code`: position of its code.
 struct Seed {
   u8 bytes[MAX_FILE];
   i64 size = 0, code = 0, height = 0, width = 0;
@@ -72,7 +72,7 @@ struct Seed {
       dc[i] = ac[i] = {};
       for (i64 j = 1 + random->below(9); j > 0; j--) dc[i].add((u8)random->below(12));
       dc[i].draw_lengths(random);
-      // Blocks end early, mostly.
+      // Most blocks end early.
       ac[i].add(0);
       for (i64 j = random->below(60); j > 0; j--) ac[i].add((u8)(random->below(16) << 4 | (1 + random->below(10))));
       ac[i].draw_lengths(random);
@@ -144,7 +144,7 @@ struct Seed {
       position += (table.symbols[i] >> 4) + 1;
     }
   }
-  // The code of symbol `i`, and the bits of its value.
+  // Writes the code of symbol `i`, and the bits of its value.
   void put(Random *random, vg::jpeg::CodeWriter *writer, const Table &table, int i, int mask) {
     const int size = table.symbols[i] & mask, number = table.lengths[i] + size;
     const u64 value = random->next() >> 1 >> (63 - size);
@@ -154,7 +154,7 @@ struct Seed {
 
 struct Fuzzer {
   Seed seed;
-  i64 left = 0;  // inputs until the next seed
+  i64 left = 0;  // remaining inputs until the next seed
   i64 seeds = 0, cuts = 0, mutated_cuts = 0;
   u8 file[MAX_FILE], entries[MAX_PACKED], packed[ROOM], out[ROOM];
   i64 seed_entries = 0;
@@ -165,7 +165,7 @@ struct Fuzzer {
     return head;
   }
 
-  // Entries with the checksum that belongs to them and to the file.
+  // Sets the checksum of entries for a file.
   static void sign(u8 *packed, i64 size, u64 key) {
     if (size < PACKED_HEAD) return;
     const u64 hash = key + vg::hash_bytes(packed, CHECKSUM) + vg::hash_bytes(packed + PACKED_HEAD, size - PACKED_HEAD);
@@ -182,7 +182,7 @@ struct Fuzzer {
     return vg_jpeg_cut(file.at, file.size, key, packed.at, packed.size, divisor, box, to, room);
   }
 
-  // A new seed, which is sound: it has entries, and most crops can be cut.
+  // Draws a new valid seed: it has entries, and most crops can be cut.
   void draw_seed(Random *random) {
     seed.draw(random);
     seeds++;
@@ -224,7 +224,7 @@ struct Fuzzer {
       }
     }
     sign(packed, packed_size, vg::hash_bytes(mutated.at, mutated.size));
-    // Mostly more room than the result takes; sometimes too little.
+    // Usually more room than the result needs, sometimes too little.
     const Input room(random->once_in(8) ? random->below(seed.size) : 2 * size + 4096);
     i64 box[4];
     const i64 height = seed.height + (random->once_in(16) ? 20 : 0);

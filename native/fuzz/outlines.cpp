@@ -1,4 +1,5 @@
-// Polygons of any numbers are filled within their mask; masks of any pixels are traced, and what is traced fills them.
+// Fuzzes outlines: fills polygons of arbitrary numbers, which must stay within the mask; traces masks of random pixels,
+// and checks that filling the outlines restores them.
 #include "fuzz.h"
 
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
@@ -25,7 +26,7 @@ f64 draw_number(Random *random) {
   }
 }
 
-// Rings end where they like; those beyond the points are refused.
+// Fills rings with random ends; ends outside the points must be refused.
 void fill_anything(Random *random) {
   const i64 height = random->below(MAX_SIDE), width = random->below(MAX_SIDE);
   const i64 count = random->below(MAX_POINTS), rings = random->below(MAX_RINGS + 1);
@@ -39,7 +40,7 @@ void fill_anything(Random *random) {
   if (rings && random->once_in(16)) ends[random->below(rings)] = (i64)random->next();
   const i64 status = vg_fill_rings(numbers, count, ends, rings, mask.at, height, width, area);
   expect(status == OK || status == UNSUPPORTED, "a result");
-  // A corner that is no number opens its ring.
+  // A NaN corner leaves its ring open.
   if (status != OK || !is_finite) return;
   for (i64 y = 0; y < height; y++)
     for (i64 x = 0; x < width; x++)
@@ -47,7 +48,7 @@ void fill_anything(Random *random) {
         expect(y >= area[0] && y < area[2] && x >= area[1] && x < area[3], "pixels within the area");
 }
 
-// A mask of parts and noise, without the border of zeros that tracing needs.
+// Draws a mask of shapes and noise, without the border of zeros that tracing needs.
 void draw_mask(Random *random, u8 *mask, i64 height, i64 width) {
   const i64 share = 1 + random->below(8);
   for (i64 i = 0; i < height * width; i++) mask[i] = random->below(8) < share;
@@ -66,7 +67,7 @@ void trace_anything(Random *random) {
   const i64 rings = vg_trace(bordered.at, bordered.size, line, counts[0], 0.3, numbers, (i64 *)ends.at);
   expect(rings >= 0 && rings <= counts[1], "no more rings than tops");
   memset(filled.at, 0, (size_t)filled.size);
-  // All rings are one polygon, so that holes are cut out: along ways that lead there and back.
+  // Joins all rings to one polygon, so that holes are excluded: connecting edges are traversed in both directions.
   i64 begin = 0;
   for (i64 r = 0; r < rings; r++) {
     const i64 end = ((const i64 *)ends.at)[r], count = end - begin;

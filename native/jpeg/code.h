@@ -1,18 +1,18 @@
-// Huffman code of a JPEG, read block by block to learn where it leads, and written.
+// Reading a JPEG's Huffman code block by block, to find positions and DC values; and writing code.
 #pragma once
 #include "layout.h"
 
 namespace vg::jpeg {
 
 constexpr i64 BROKEN = -1;
-// Bytes behind buffers of code. A block that is damaged is read no further beyond the end before that is noticed: 64
-// coefficients of at most 26 bits.
+// Bytes allocated after buffers of code. Reading a damaged block can pass the end by at most 64 coefficients of 26 bits
+// before it is detected.
 constexpr i64 SLACK = 512;
 
-// Flags bytes that are 0xFF by their highest bit, exactly up to the first (lowest) of them. 0: there is none.
+// Sets the highest bit of bytes that are 0xFF; exact up to the first (lowest) such byte. Returns 0 if there is none.
 VG_INLINE u64 flag_ff(u64 word) { return (~word - 0x0101010101010101) & word & 0x8080808080808080; }
 
-// 64 bits of which the upper 57 are those from `bit` on.
+// 64 bits; the upper 57 are the bits from `bit` on.
 VG_INLINE u64 bits_at(const u8 *buffer, i64 bit) {
   return __builtin_bswap64(load<u64>(buffer + (bit >> 3))) << (bit & 7);
 }
@@ -22,8 +22,8 @@ VG_INLINE u64 word_at(const u8 *buffer, i64 bit) {
   return bits_at(buffer, bit) | (u64)(buffer[(bit >> 3) + 8] >> (8 - (bit & 7)));
 }
 
-// Copies code up to `end` or a marker without the zeros behind each 0xFF. Returns where it stopped, and in `length` how
-// many bytes were written. `target` has room for SLACK bytes more.
+// Copies code up to `end` or a marker without the zeros after each 0xFF. Returns the end of the code that was read, and
+// sets `length` to the number of bytes written. `target` has room for SLACK more bytes.
 inline const u8 *unstuff(const u8 *at, const u8 *end, u8 *target, i64 *length) {
   u8 *to = target;
   while (at < end) {
@@ -59,7 +59,7 @@ inline i64 count_ff(const u8 *at, const u8 *end) {
   return count;
 }
 
-// The entry of a code that is longer than LOOK bits; 0: no code.
+// The entry of a code that is longer than LOOK bits; 0 if it is not a code.
 VG_NOINLINE inline int find_long_code(u64 word, const HuffmanTable &table, bool is_ac) {
   for (int length = LOOK + 1; length <= LONGEST; length++) {
     const i32 code = (i32)(word >> (64 - length));
@@ -75,7 +75,7 @@ VG_INLINE int find_code(u64 word, const HuffmanTable &table, bool is_ac) {
   return entry ? entry : find_long_code(word, table, is_ac);
 }
 
-// The bit behind a DC difference; BROKEN: no code.
+// Reads a DC difference. Returns the bit after it; BROKEN if it is not a code.
 VG_INLINE i64 read_dc(const u8 *buffer, i64 bit, const HuffmanTable &table, i64 *difference) {
   const u64 word = bits_at(buffer, bit);
   const int entry = find_code(word, table, false);
@@ -87,13 +87,13 @@ VG_INLINE i64 read_dc(const u8 *buffer, i64 bit, const HuffmanTable &table, i64 
   return bit + length + category;
 }
 
-// The bit behind the 63 other coefficients of a block; BROKEN: they are no block.
+// Skips the 63 AC coefficients of a block. Returns the bit after them; BROKEN if they are not a valid block.
 VG_INLINE i64 skip_ac(const u8 *buffer, i64 bit, const HuffmanTable &table) {
   int position = 1;
   while (position < 64) {
     u64 word = bits_at(buffer, bit);
     int used = 0;
-    // The longest code, of 16 bits, is within what was read.
+    // Loops while the loaded bits contain a code of the maximal length, 16 bits.
     while (used <= 57 - LONGEST && position < 64) {
       const int entry = find_code(word, table, true);
       if (!entry) return BROKEN;
@@ -106,8 +106,8 @@ VG_INLINE i64 skip_ac(const u8 *buffer, i64 bit, const HuffmanTable &table) {
   return position == 64 || position >= END_OF_BLOCK ? bit : BROKEN;
 }
 
-// Reads MCUs from `bit` on, and adds to the three DC values. The bit behind them; BROKEN: they are not code, or go
-// beyond bit `end`.
+// Reads MCUs from `bit` on, and adds their differences to the three DC values. Returns the bit after them; BROKEN if
+// they are not code or end after bit `end`.
 inline i64 skip_units(const u8 *buffer, i64 bit, i64 end, i64 units, const Layout &layout, const HuffmanTables &tables,
                       i64 *dc) {
   for (; units > 0; units--) {
@@ -124,7 +124,7 @@ inline i64 skip_units(const u8 *buffer, i64 bit, i64 end, i64 units, const Layou
   return bit;
 }
 
-// Writes code with a zero behind each 0xFF. The caller sees to it that there is room, for one byte more than the code.
+// Writes code with a zero after each 0xFF. The caller must provide room for one byte more than the code.
 struct CodeWriter {
   u8 *to;
   u64 bits = 0;     // not written yet, the first of them the highest
@@ -138,13 +138,13 @@ struct CodeWriter {
     }
     for (int shift = 56; shift >= 0; shift -= 8) put_byte((u8)(word >> shift));
   }
-  // The zero is always written, and kept behind 0xFF: which bytes are is too random for branches.
+  // Always writes the zero, and keeps it after 0xFF: without a branch, which would be mispredicted.
   void put_byte(u8 byte) {
     to[0] = byte;
     to[1] = 0;
     to += 1 + (byte == 0xFF);
   }
-  // The upper `number` bits of a word whose others are 0; at most 64.
+  // Writes the upper `number` bits of a word, at most 64; the other bits must be 0.
   void put(u64 word, int number) {
     bits |= word >> pending;
     if (pending + number < 64) {
@@ -155,7 +155,7 @@ struct CodeWriter {
     bits = word << (63 - pending) << 1;
     pending += number - 64;
   }
-  // The first bits, 1 to 64, of those from `bit` on.
+  // Copies 1 to 64 bits from `bit` on.
   void copy_few(const u8 *buffer, i64 bit, int number) {
     const int unused = 64 - number;
     put(word_at(buffer, bit) >> unused << unused, number);

@@ -6,30 +6,31 @@
 namespace vg::jpeg {
 namespace {
 
-// Part of the file's size that its entries may take, at about this many bytes each.
+// Maximal size of the entries relative to the file's size, and the approximate bytes per entry.
 constexpr f64 SHARE = 0.0185, ENTRY_BYTES = 4.0;
 
-// Little-endian u16: step, entries of a row, rows; then a parameter of each field, and the checksum.
+// Packed header: little-endian u16 step, entries per row, rows; then a parameter per field, and the checksum.
 constexpr i64 HEAD = 14, PARAMETERS = 6, CHECKSUM = 10;
-// Fields: bits from the entry before, and three DC values. Each value is a Golomb-Rice code with k bits; ESCAPE ones
-// mean that the value follows in RAW bits.
+// Fields: bits since the entry before, and three DC values. Each value is a Golomb-Rice code with parameter k; ESCAPE
+// one bits mean that the value follows in RAW bits.
 constexpr int FIELDS = 4, ESCAPE = 20, RAW = 34, MAX_K = 24;
 constexpr i64 MAX_DC = (i64)1 << RAW;
 constexpr i64 MAX_ENTRY_BITS = FIELDS * (ESCAPE + RAW);
-// `plan` makes an entry for more bytes than these, besides one for each row, of which there are half as many.
+// Limits for `unpack`: `plan` makes at most one entry per MIN_BYTES bytes, and one per row, at most half of MAX_ROWS.
 constexpr i64 MIN_BYTES = 64, MAX_ROWS = 1 << 14;
 
-// 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
+// Zigzag code: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
 i64 fold(i64 value) { return (i64)((u64)value << 1 ^ (u64)(value >> 63)); }
 i64 unfold(i64 value) { return value >> 1 ^ -(value & 1); }
 
-// Of all but the checksum itself, and of the file's key: entries of another file are refused.
+// Checksum of the packed bytes without the checksum, and of the file's key, so that entries of another file are
+// refused.
 u32 checksum(const u8 *packed, i64 size, u64 key) {
   const u64 hash = key + hash_bytes(packed, CHECKSUM) + hash_bytes(packed + HEAD, size - HEAD);
   return (u32)(hash ^ hash >> 32);
 }
 
-// About the logarithm of the mean.
+// The Golomb-Rice parameter: approximately the logarithm of the mean.
 int best_k(i64 total, i64 number) {
   int k = 0;
   while (number << (k + 1) <= total && k < MAX_K) k++;
@@ -61,7 +62,7 @@ struct RiceWriter {
 };
 
 struct RiceReader {
-  const u8 *buffer;  // with eight bytes behind it
+  const u8 *buffer;  // with eight readable bytes after its end
   i64 bit = 0;
 
   i64 get(int k) {
@@ -91,7 +92,7 @@ int Entries::find(Bytes file, const Layout &layout, const HuffmanTables &tables,
   const u8 *const end = file.at + file.size;
   i64 length;
   const u8 *stop = unstuff(file.at + layout.code, end, code, &length);
-  // What ends the code has to end the file.
+  // The marker after the code must be the end of the file.
   if (end - stop < 2 || stop[0] != 0xFF || stop[1] != EOI) return JpegRefusal::DAMAGED;
   Entry entry = {};
   i64 bit = 0, counted = 0, stuffed = 0;
@@ -104,11 +105,11 @@ int Entries::find(Bytes file, const Layout &layout, const HuffmanTables &tables,
     bit = skip_units(code, bit, 8 * length, min_of(step, layout.mcu_columns - column), layout, tables, entry.dc);
     if (bit < 0) return JpegRefusal::DAMAGED;
   }
-  // Nothing may follow but what fills the last byte.
+  // Only padding of the last byte may follow.
   return 8 * length - bit < 8 ? JpegRefusal::NONE : JpegRefusal::DAMAGED;
 }
 
-// What is written of entry `n`: differences from the row above, in the first row from the entry before.
+// The written value of entry `n`: a difference from the row above, in the first row from the entry before.
 i64 Entries::value_of(int field, i64 n) const {
   const i64 above = n >= in_row ? n - in_row : n - 1;
   if (field > 0) return fold(at[n].dc[field - 1] - (above >= 0 ? at[above].dc[field - 1] : 0));
@@ -131,7 +132,7 @@ bool Entries::set_value(int field, i64 n, i64 value, i64 file_size) {
 i64 Entries::max_packed_size() const { return HEAD + (number * MAX_ENTRY_BITS + 7) / 8; }
 
 i64 Entries::pack(u64 key, u8 *out) const {
-  // MCUs are 8 pixels at least, of at most 65,535.
+  // Fits into u16: sides are at most 65,535 pixels, and MCUs at least 8.
   store(out, (u16)step);
   store(out + 2, (u16)in_row);
   store(out + 4, (u16)(number / in_row));
@@ -159,7 +160,7 @@ bool Entries::unpack(Bytes packed, u64 key, i64 file_size, Buffer<u8> *scratch) 
   step = load<u16>(packed.at);
   in_row = load<u16>(packed.at + 2);
   number = in_row * load<u16>(packed.at + 4);
-  // An entry has a bit of each field at least.
+  // An entry has at least one bit per field.
   if (!step || !number || number > min_of(file_size / MIN_BYTES + MAX_ROWS, 2 * size)) return false;
   if (!at.reserve(number) || !scratch->reserve(size)) return false;
   memcpy(scratch->at, packed.at + HEAD, (size_t)size);

@@ -1,32 +1,33 @@
-// Entry points of a JPEG's Huffman code: found in one pass, packed into a few bytes, and read again.
+// Entry points of a JPEG's Huffman code: found in one pass, packed into a few bytes, and unpacked.
 #pragma once
 #include "layout.h"
 
 namespace vg::jpeg {
 
 struct Entry {
-  i64 bit;    // in the file's code, zeros behind 0xFF counted
-  i64 dc[3];  // of the blocks before
+  i64 bit;    // position in the file's code, including zeros after 0xFF
+  i64 dc[3];  // DC values of the blocks before
 };
 
-// At the beginning of each row of MCUs, and every `step` columns.
+// Entry points at the beginning of each row of MCUs, and every `step` columns.
 struct Entries {
   i64 step = 0;
   i64 in_row = 0;
   i64 number = 0;
   Buffer<Entry> at;
 
-  // Decides where entries are, by the size of the file, and allocates memory for them. False: no memory.
+  // Chooses the positions of entries by the size of the file, and allocates memory. False if there is no memory.
   bool plan(const Layout &layout, i64 file_size);
-  // Fills in entries that were planned. JpegRefusal::NONE, or why the file has none. `code`: room for the bytes of the
-  // file, and SLACK.
+  // Computes the planned entries. Returns JpegRefusal::NONE, or the reason why the file has none. `code`: room for the
+  // file's bytes and SLACK.
   int find(Bytes file, const Layout &layout, const HuffmanTables &tables, u8 *code);
 
   i64 max_packed_size() const;
-  // Returns how many bytes were written; 0: a value is beyond what the format holds. `key`: of the file.
+  // Returns the number of bytes written; 0 if a value is too large for the format. `key`: the file's key.
   i64 pack(u64 key, u8 *out) const;
-  // Reads what `pack` wrote for a file of this key and size. False for anything else, and without memory. Anybody can
-  // compute the checksum: bits ascend within the file's all the same, and no sum overflows. `scratch`: for the bytes.
+  // Reads the output of `pack` for a file of this key and size. False for other input, or if there is no memory. The
+  // checksum is not a protection against malicious input: positions are checked to ascend within the file, and no sum
+  // overflows. `scratch`: buffer for the bytes.
   bool unpack(Bytes packed, u64 key, i64 file_size, Buffer<u8> *scratch);
 
  private:

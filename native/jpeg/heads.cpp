@@ -5,9 +5,9 @@
 namespace vg::jpeg {
 namespace {
 
-// The end marker is searched in the last bytes of a file.
+// The end marker is searched in this many last bytes of a file.
 constexpr i64 TAIL = 64;
-// Bytes that are searched before the search may stop: GCC makes vector code of it.
+// Bytes searched without an early exit, so that GCC vectorizes the loop.
 constexpr i64 PIECE = 512;
 constexpr int TEM = 0x01;
 constexpr int JPG = 0xC8, DAC = 0xCC;
@@ -16,7 +16,7 @@ bool is_frame(int marker) {
   return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;
 }
 
-// Markers that have no segment.
+// True for markers without a segment.
 bool is_standalone(int marker) { return marker == 0 || marker == TEM || (marker >= RST0 && marker < EOI); }
 
 // True if the bytes of the file from `at` on begin with the text of `size` bytes.
@@ -24,7 +24,8 @@ bool starts_with(Bytes file, i64 at, const char *text, i64 size) {
   return at + size <= file.size && !memcmp(file.at + at, text, (size_t)size);
 }
 
-// True if metadata hold EXIF's tag in either byte order, or XMP's name: only a hint that they say how to turn the image.
+// True if metadata contain EXIF's orientation tag in either byte order, or XMP's name of it: a hint that the image may
+// have to be rotated.
 bool mentions_orientation(Bytes metadata) {
   static const char NAME[] = "Orientation";
   for (i64 i = 0; i + 1 < metadata.size; i++) {
@@ -57,10 +58,10 @@ bool has_end(Bytes file) {
   return false;
 }
 
-// Segments before the first scan.
+// Parser of the segments before the first scan.
 struct Header {
   int frame_marker = 0;
-  i64 frame = 0, scan = 0;  // offsets of the markers; 0: none
+  i64 frame = 0, scan = 0;  // offsets of the markers; 0 if not found
   bool has_exif = false, may_be_oriented = false, is_rgb = false, is_odd = false;
 
   void read(Bytes file, int marker, i64 at, i64 length) {
@@ -76,7 +77,7 @@ struct Header {
     } else if (marker == APP1) {
       const Bytes metadata = {file.at + body, max_of<i64>(0, min_of(file.size, at + 2 + length) - body)};
       const bool is_exif = starts_with(metadata, 0, "Exif", 4);
-      // Pillow joins the parts of EXIF that comes in several.
+      // Pillow concatenates several EXIF segments.
       may_be_oriented |= mentions_orientation(metadata) || (has_exif && is_exif);
       has_exif |= is_exif;
     } else if (marker == APP14 && starts_with(file, body, "Adobe", 5)) {
@@ -123,9 +124,9 @@ int read_head(Bytes file, JpegHead *head) {
   const bool is_whole = header.frame + 10 + 3 * components <= file.size && header.scan + 5 <= file.size;
   if (components == 0 || !is_whole) return JpegStatus::NO_COMPONENTS;
   i64 down = 1;
-  // A single component is coded block by block, whatever its sampling factors are.
+  // With a single component, an MCU is one block, independent of its sampling factors.
   for (i64 i = 0; components > 1 && i < components; i++) down = max_of<i64>(down, frame[11 + 3 * i] & 15);
-  // Files without Adobe's segment may name their components instead.
+  // Files without an Adobe segment may declare RGB by their component ids.
   const bool is_rgb = header.is_rgb || (components == 3 && frame[10] == 'R' && frame[13] == 'G' && frame[16] == 'B');
   const bool is_ycc = (components == 1 || components == 3) && !is_rgb;
   const bool is_single_scan = header.frame_marker <= SOF1 && file.at[header.scan + 4] == components;
@@ -143,7 +144,7 @@ int read_head(Bytes file, JpegHead *head) {
 
 }  // namespace
 
-// The header of each file. All of it but the status is 0 if that is not OK.
+// Reads the header of each file. All fields except the status are 0 if the status is not OK.
 VG_EXPORT void vg_jpeg_heads(const u8 *const *files, const i64 *sizes, i64 count, JpegHead *heads) {
   for (i64 i = 0; i < count; i++) heads[i].status = read_head({files[i], sizes[i]}, heads + i);
 }

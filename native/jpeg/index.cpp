@@ -5,11 +5,11 @@
 
 namespace vg::jpeg {
 
-// The key by which a file is known.
+// The key that identifies a file.
 VG_EXPORT u64 vg_hash_bytes(const u8 *data, i64 size) { return hash_bytes(data, size); }
 
-// Packs the entries of a file into `out`. Returns the number of bytes; minus a JpegRefusal if the file has no entries;
-// 0: no memory, or `capacity` is too small.
+// Packs the entries of a file into `out`. Returns the number of bytes; a negative JpegRefusal if the file has no
+// entries; 0 if there is no memory or `capacity` is too small.
 VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 capacity) {
   const Bytes file = {data, size};
   Layout layout;
@@ -23,8 +23,8 @@ VG_EXPORT i64 vg_jpeg_pack_entries(const u8 *data, i64 size, u8 *out, i64 capaci
   return packed ? packed : -JpegRefusal::DAMAGED;
 }
 
-// Cuts a JPEG out of a file of this key by its packed entries. `box`: see splice. Returns the size of the JPEG; 0: none
-// can be made.
+// Cuts a JPEG out of a file of this key by its packed entries. `box`: see splice. Returns the size of the JPEG; 0 if it
+// cannot be cut.
 VG_EXPORT i64 vg_jpeg_cut(const u8 *data, i64 size, u64 key, const u8 *packed, i64 packed_size, i64 divisor,
                           Rectangle *box, u8 *out, i64 capacity) {
   Buffer<u8> scratch;

@@ -3,7 +3,7 @@
 namespace vg::jpeg {
 namespace {
 
-// Gives categories that a table lacks the codes of 16 bits from `free` on. All ones is no code.
+// Assigns 16-bit codes from `free` on to categories that a table lacks. A code of all ones is not allowed.
 void add_categories(u32 free, DcCodes *codes) {
   codes->added = 0;
   for (int category = 0; category < CATEGORIES; category++) {
@@ -16,8 +16,8 @@ void add_categories(u32 free, DcCodes *codes) {
 
 bool is_symbol(bool is_ac, int symbol) { return is_ac ? (symbol & 15) <= 10 : symbol < CATEGORIES; }
 
-// Derives the codes from how many there are of each length (annex C of the standard). `codes`: of a DC table, or null.
-// False if there are more codes than bits, or symbols that no baseline picture has.
+// Derives the codes from the number of codes of each length (annex C of the standard). `codes`: output for a DC table,
+// or null. False if there are more codes than the lengths allow, or symbols that are invalid in baseline images.
 bool derive_codes(HuffmanTable *table, DcCodes *codes) {
   const bool is_ac = !codes;
   memset(table->look, 0, sizeof table->look);
@@ -71,7 +71,7 @@ int check_frame(const Frame &frame) {
   return frame.height && frame.width ? JpegRefusal::NONE : JpegRefusal::DAMAGED;
 }
 
-// Reads the header of the scan: which blocks are coded together, and with which tables.
+// Reads the header of the scan: the blocks of an MCU and their tables.
 int read_scan(const Segment &scan, const HuffmanTables &tables, Layout *layout) {
   const Frame &frame = layout->frame;
   const i64 components = frame.components;
@@ -81,7 +81,7 @@ int read_scan(const Segment &scan, const HuffmanTables &tables, Layout *layout) 
   if (progress[0] != 0 || progress[1] != 63 || progress[2] != 0) return JpegRefusal::SEVERAL_SCANS;
   i64 most_across = 1, most_down = 1;
   for (int i = 0; i < components; i++) {
-    // A single component is not interleaved, whatever its factors are.
+    // A single component is not interleaved, independent of its sampling factors.
     const i64 across = components > 1 ? frame.across(i) : 1, down = components > 1 ? frame.down(i) : 1;
     if (across < 1 || across > 4 || down < 1 || down > 4) return JpegRefusal::DAMAGED;
     if (layout->blocks + across * down > MAX_BLOCKS) return JpegRefusal::DAMAGED;

@@ -1,30 +1,30 @@
-// Layout of a baseline JPEG and its Huffman tables: what is needed to read its code from the middle.
+// Layout and Huffman tables of a baseline JPEG, as needed to read its code from an entry point.
 #pragma once
 #include "../constants.h"
 #include "segments.h"
 
 namespace vg::jpeg {
 
-// Bits by which codes are looked up at once; longer codes are few.
+// Number of bits for table lookup of codes; few codes are longer.
 constexpr int LOOK = 10;
 constexpr int LONGEST = 16;
-// Differences of DC coefficients of 8-bit pictures have 0 to 11 bits.
+// DC differences of 8-bit images have 0 to 11 bits.
 constexpr int CATEGORIES = 12;
 constexpr int END_OF_BLOCK = 128;
 constexpr int MAX_BLOCKS = 10;
 
 struct HuffmanTable {
-  // By the next bits of the code. DC: length | category << 5. AC: bits of code and value | (zeros + 1) << 5, where
-  // END_OF_BLOCK ends a block. 0: the code is longer, or none.
+  // Entries by the next LOOK bits. DC: length | category << 5. AC: bits of code and value | (zeros + 1) << 5, or
+  // END_OF_BLOCK. 0 if the code is longer or invalid.
   u16 look[1 << LOOK];
-  i32 largest[LONGEST + 1];  // code of each length; -1: none
-  i32 first[LONGEST + 1];    // added to a code of each length: its position among the symbols
+  i32 largest[LONGEST + 1];  // largest code of each length; -1 if there is none
+  i32 first[LONGEST + 1];    // by length: added to a code, gives the position of its symbol
   u8 counts[LONGEST + 1];    // codes of each length
-  i64 number = 0;            // of codes; 0: the file has no such table
+  i64 number = 0;            // number of codes; 0 if the file has no such table
   u8 symbols[256];
 };
 
-// DC codes by category. Those that a table lacks are added behind its longest; length 0: it had no room for them.
+// DC codes by category. Codes that a table lacks are added after its longest codes; length 0 if there was no room.
 struct DcCodes {
   u32 code[CATEGORIES];
   int length[CATEGORIES];
@@ -52,13 +52,13 @@ struct Layout {
   Block block[MAX_BLOCKS];
 };
 
-// The value of HuffmanTable::look for a symbol whose code has `length` bits.
+// The entry of HuffmanTable::look for a symbol whose code has `length` bits.
 VG_INLINE int look_value(bool is_ac, int symbol, int length) {
   if (!is_ac) return length | symbol << 5;
   return symbol ? (length + (symbol & 15)) | ((symbol >> 4) + 1) << 5 : length | END_OF_BLOCK << 5;
 }
 
-// Reads all up to the first scan. JpegRefusal::NONE, or why the file has no entry points.
+// Reads everything up to the first scan. Returns JpegRefusal::NONE, or the reason why the file has no entry points.
 int read_layout(Bytes file, Layout *layout, HuffmanTables *tables);
 
 }  // namespace vg::jpeg

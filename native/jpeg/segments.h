@@ -33,13 +33,13 @@ struct Bytes {
 struct Segment {
   i64 at;  // of the marker in the file
   int marker;
-  const u8 *body;  // behind the two bytes of the length
+  const u8 *body;  // after the two bytes of the length
   i64 size;        // of the body
   i64 end() const { return at + 4 + size; }
 };
 
-// Reads the segment that begins at `at`. False if none does: at bytes between segments, fill bytes, markers that have
-// no segment, and where the file ends first.
+// Reads the segment that begins at `at`. False if there is none: for bytes between segments, fill bytes, markers
+// without a segment, or if the file ends first.
 inline bool read_segment(Bytes file, i64 at, Segment *segment) {
   if (at + 4 > file.size) return false;
   const u8 *head = file.at + at;
@@ -51,7 +51,7 @@ inline bool read_segment(Bytes file, i64 at, Segment *segment) {
   return true;
 }
 
-// Header of a frame; `at` is 0 before one was read.
+// Header of a frame; `at` is 0 if none was read yet.
 struct Frame {
   i64 at = 0;
   bool is_progressive = false;
@@ -65,7 +65,7 @@ struct Frame {
   i64 down(i64 i) const { return of_component[3 * i + 1] & 15; }
 };
 
-// False if there was a frame before, or the segment has another length than its components take.
+// Reads a frame header. False if there was a frame before, or the segment's length does not match its components.
 inline bool read_frame(const Segment &segment, Frame *frame) {
   const u8 *body = segment.body;
   if (frame->at || segment.size < 6 || segment.size != 6 + 3 * body[5]) return false;

@@ -5,11 +5,10 @@
 namespace vg::jpeg {
 namespace {
 
-// From pixels to MCUs. False if `box` is none of the picture.
+// Converts a box from pixels to MCUs. False if `box` is not inside the picture.
 //
-// Where chroma has fewer pixels, fancy upsampling of the outermost pixels of an MCU (`divisor` pixels of the picture)
-// looks at the MCU beside it, which is taken then, too. There is no such upsampling if a row has fewer than three
-// chroma pixels.
+// If chroma is subsampled, fancy upsampling of the outermost pixels of an MCU (`divisor` pixels of the picture) reads
+// the adjacent MCU, which is then included. Rows with fewer than three chroma pixels have no fancy upsampling.
 bool round_out(const Layout &layout, i64 divisor, Rectangle *box) {
   const i64 height = layout.frame.height, width = layout.frame.width;
   const i64 tall = layout.mcu_height, wide = layout.mcu_width;
@@ -27,14 +26,15 @@ bool round_out(const Layout &layout, i64 divisor, Rectangle *box) {
   return true;
 }
 
-// From MCUs to top, left, height and width in pixels.
+// Converts a box from MCUs to top, left, height and width in pixels.
 Rectangle in_pixels(const Layout &layout, const Rectangle &box) {
   const i64 top = box.top * layout.mcu_height, left = box.left * layout.mcu_width;
   const i64 height = (box.bottom - box.top) * layout.mcu_height, width = (box.right - box.left) * layout.mcu_width;
   return {top, left, min_of(height, layout.frame.height - top), min_of(width, layout.frame.width - left)};
 }
 
-// Profiles, thumbnails and comments decide no pixel; JFIF's and Adobe's segments say what the colors are.
+// True for segments that do not affect pixels: profiles, thumbnails, comments. JFIF's and Adobe's segments define the
+// color space, so they are copied.
 bool is_dropped(int marker) { return (marker >= APP1 && marker <= APP13) || marker == APP15 || marker == COM; }
 
 void write_u16(u8 *at, i64 value) {
@@ -42,8 +42,8 @@ void write_u16(u8 *at, i64 value) {
   at[1] = (u8)value;
 }
 
-// A DC table with the categories that the file's lacks. Returns its end; null: it does not fit, or the table has too
-// many codes of 16 bits.
+// Writes a DC table with all categories, including those that the file's table lacks. Returns its end; null if it does
+// not fit, or the table has too many codes of 16 bits.
 u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, u8 *to, const u8 *end) {
   const i64 length = 19 + table.number + codes.added;
   if (end - to < length + 2 || table.counts[LONGEST] + codes.added > 255) return nullptr;
@@ -62,7 +62,7 @@ u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, 
   return to;
 }
 
-// All before the code, with the size of the crop. Returns the end; null: it does not fit.
+// Writes everything before the code, with the size of the crop. Returns the end; null if it does not fit.
 u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, const Rectangle &crop, u8 *to,
                  const u8 *end) {
   if (end - to < 2) return nullptr;
@@ -88,11 +88,11 @@ u8 *write_header(Bytes file, const Layout &layout, const HuffmanTables &tables, 
   return to;
 }
 
-// The code of a row of MCUs of the crop.
+// The file's code of a row of MCUs of the crop.
 struct Row {
   i64 begin, end;  // bits
-  i64 before[3];   // DC values that the file's code has before the crop
-  i64 after[3];    // and at its end
+  i64 before[3];   // DC values of the file before the crop's first MCU
+  i64 after[3];    // DC values after its last MCU
 };
 
 struct Splicer {
@@ -101,16 +101,16 @@ struct Splicer {
   const HuffmanTables &tables;
   const Entries &entries;
   Rectangle crop;  // in MCUs
-  u8 *code;  // of a row, without the zeros behind 0xFF
+  u8 *code;  // code of a row, without the zeros after 0xFF
   CodeWriter writer;
   const u8 *out_end;
   i64 written[3] = {};  // DC values of the last row that was written
 
-  // Entries before the first and the last MCU of a row.
+  // Indices of the entries before the first and the last MCU of a row.
   i64 first(i64 row) const { return row * entries.in_row + crop.left / entries.step; }
   i64 last(i64 row) const { return row * entries.in_row + (crop.right - 1) / entries.step; }
 
-  // The bytes of a row from its first entry to the one behind its last. False if they are not in the file.
+  // Finds the bytes of a row, from its first entry to the entry after its last. False if they are not in the file.
   bool find_bytes(i64 row, Bytes *bytes) const {
     const i64 begin = layout.code + (entries.at[first(row)].bit >> 3), next = last(row) + 1;
     const i64 end =
@@ -119,7 +119,7 @@ struct Splicer {
     return begin < end;
   }
 
-  // False: the entries or the code are damaged, or the row does not fit.
+  // Reads a row. False if the entries or the code are damaged, or the row does not fit.
   bool read_row(i64 row, Row *found) {
     Bytes bytes;
     if (!find_bytes(row, &bytes)) return false;
@@ -144,7 +144,7 @@ struct Splicer {
     return found->end >= 0;
   }
 
-  // Codes a DC difference. False if the table has no code for it.
+  // Writes a DC difference. False if the table has no code for it.
   bool write_dc(int table, i64 difference) {
     const u64 size = (u64)(difference < 0 ? -difference : difference);
     const int category = size ? 64 - __builtin_clzll(size) : 0;
@@ -156,7 +156,7 @@ struct Splicer {
     return true;
   }
 
-  // Copies a row's code but for the first MCU's first block of each component, which has another predecessor.
+  // Copies a row's code, except the DC difference of each component's first block, which has another predecessor.
   bool write_row(const Row &row) {
     i64 bit = row.begin, copied = row.begin;
     int seen = 0;

@@ -1,11 +1,14 @@
-// Blurs become convolutions, whose integer weights all executors share.
+// Converts blurs to convolutions with integer weights, which all executors share.
 //
-// CONVOLVE holds (start, kernel_x, kernel_y, separable, apart, cells, more, threshold): where its table begins. A
-// separable one's: half weights along x, then those along y, as far as they are not 0, with at least one 0 behind each.
-// Else the weights of `cells` cells, an even number, then their columns and then their lines from the center. Each of
-// these parts begins `apart` after the one before it, and has four numbers at least. `more`: of a separable one, 0, or
-// of an unsharp mask its amount plus 1, with its `threshold`; else how many kernels with as many cells follow, whose
-// results are added.
+// CONVOLVE has the arguments (start, kernel_x, kernel_y, separable, apart, cells, more, threshold). `start`: position
+// of its table of weights.
+//
+// Table of a separable kernel: half weights along x, then along y, without zeros at the ends but with at least one 0
+// after each. Table of a full kernel: the weights of `cells` cells, an even number, then their columns, then their
+// lines from the center. Each of these parts begins `apart` after the part before, and has at least four numbers.
+//
+// `more` of a separable kernel: 0, or for an unsharp mask its amount plus 1, with its `threshold`. `more` of a full
+// kernel: the number of further kernels with equally many cells, whose results are added.
 #include "../kernels/mathematics.h"
 #include "lowering.h"
 
@@ -16,12 +19,12 @@ constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
 constexpr i64 LARGEST = (1 << 15) - 1;
 constexpr i64 LEAST_APART = 4;
 
-// The table that is written: its length, and its values as far as there is room.
+// The output table: its length, and its values while there is room.
 struct Table {
   i16 *values;
   i64 capacity, length;
 
-  // Room for `count` numbers, all 0; null if there is none.
+  // Appends `count` zeros and returns their address; null if there is no room.
   i16 *add(i64 count) {
     i16 *at = length + count <= capacity ? values + length : nullptr;
     length += count;
@@ -32,8 +35,8 @@ struct Table {
 
 f64 round_half_up(f64 value) { return floor_of(value + 0.5); }
 
-// Gaussian weights in units of 2**-15, half the center's and those of one side, of sum 2**14 times (1 - shade).
-// Sums from outside are rounded, so that constant images stay as they are and small weights count.
+// Writes Gaussian weights in units of 2**-15: half of the center's and the weights of one side, of sum 2**14 * (1 -
+// shade). Running sums from outside are rounded, so that constant images are unchanged and small weights contribute.
 void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights) {
   const i64 half = size / 2;
   const i64 total = (i64)round_half_up(ONE * (1 - shade));
@@ -53,7 +56,7 @@ void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights)
   weights[0] = total - before;
 }
 
-// The size of a kernel without weights of 0 at its ends.
+// The size of a kernel without zero weights at its ends.
 i64 trim(i64 size, const i64 *weights) {
   i64 half = size / 2;
   while (half > 0 && weights[half] == 0) half--;
@@ -71,7 +74,7 @@ bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScra
   const f64 shade = program.opcode(k) == Op::GAUSSIAN_BLUR ? a[4] : 0;
   const i64 longest = max_of(size_x, size_y);
   if (!s.sums.reserve(longest) || !s.along_x.reserve(longest) || !s.along_y.reserve(longest)) return false;
-  // The shade is that of the columns' pass.
+  // The shade applies to the pass along columns.
   write_half_weights(size_x, a[2], 0, s.sums.at, s.along_x.at);
   if (size_x == size_y && a[2] == a[3] && shade == 0)
     memcpy(s.along_y.at, s.along_x.at, (size_t)(size_x / 2 + 1) * sizeof(i64));
@@ -92,8 +95,8 @@ bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScra
   return true;
 }
 
-// Adds the weights of a line through the center to the cells of a kernel with one line and one column more. Weights run
-// linearly along it, and are shared bilinearly among cells.
+// Adds the weights of a line through the center to the cells of a kernel, which has one extra line and column. Weights
+// change linearly along the line, and are distributed bilinearly to cells.
 void draw_line(i64 size, f64 angle, f64 direction, KernelScratch &s) {
   const i64 half = size / 2, wide = size + 1;
   const f64 radians = angle * (PI / 180.0);
@@ -105,7 +108,7 @@ void draw_line(i64 size, f64 angle, f64 direction, KernelScratch &s) {
       for (i64 i = 0; i < size; i++) {
         const f64 along = size > 1 ? (f64)i / (f64)(size - 1) : 0.5;
         const f64 weight = (1.0 + direction) / 2.0 - direction * along;
-        // Cosines of 90 degrees are 6e-17, not 0: without rounding, such dust would light a neighbor cell.
+        // The cosine of 90 degrees is 6e-17, not 0: without rounding, an adjacent cell would get a tiny weight.
         const f64 x = round_to_9_decimals((f64)half + (f64)(i - half) * cos(radians));
         const f64 y = round_to_9_decimals((f64)half - (f64)(i - half) * sin(radians));
         const f64 x0 = floor(x), y0 = floor(y);
@@ -124,7 +127,7 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
   f64 total = 0;
   for (i64 y = 0; y < size; y++)
     for (i64 x = 0; x < size; x++) total += s.cells[y * wide + x];
-  // Running sums are rounded, so that weights of sum 1 keep it.
+  // Running sums are rounded, so that the sum of all weights remains 1.
   const f64 scale = ONE / total;
   f64 sum = 0;
   i64 before = 0, count = 0;
@@ -152,8 +155,8 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
   return true;
 }
 
-// Cells of a full kernel: a weight beyond 16 bits is that of several cells in one place. Returns how many there are;
-// writes them where `to` is given.
+// Writes the cells of a full kernel, if `to` is not null, and returns their number. A weight above 16 bits is split
+// into several cells at one position.
 i64 write_cells(const f32 *weights, i64 size_x, i64 size_y, i64 apart, i16 *to) {
   f64 sum = 0;
   i64 before = 0, n = 0;
@@ -217,7 +220,7 @@ i64 build_kernels(const Lowering *all, i64 blurs) {
   KernelScratch scratch;
   Buffer<f64> results;
   bool has_memory = results.reserve(blurs * NUM_ARGS);
-  // The last FILTER and its result: the rows of a batch mostly share one table.
+  // The last FILTER and its result, because the rows of a batch usually share one table.
   const f64 *last = nullptr, *last_result = nullptr;
   f64 *result = results.at;
   for_each_blur(all, [&](const Rewritten &program, i64 k) {
@@ -227,7 +230,7 @@ i64 build_kernels(const Lowering *all, i64 blurs) {
     if (is_filter && last && memcmp(a, last, 4 * sizeof(f64)) == 0) {
       memcpy(result, last_result, NUM_ARGS * sizeof(f64));
     } else {
-      // Tables are computed even where there is no room for one: their lengths depend on the weights.
+      // Computes tables even if there is no room for them, because their lengths depend on the weights.
       has_memory = convert(program, k, table, scratch, result);
       if (is_filter) {
         last = a;

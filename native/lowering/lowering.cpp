@@ -1,11 +1,10 @@
-// All rewrites of lowering in one call, for batches and single images.
+// All rewrites of lowering in one call, for batches and single images. See variegate/program/lowering.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// The instructions of a program from records, each its opcode, flags, height, width, label, fill color (3) and
-// arguments.
+// Reads the instructions of a program from records: opcode, flags, height, width, label, fill color (3) and arguments.
 void unpack_records(const Rewritten &program) {
   for (i64 k = 0; k < program.length(); k++) {
     const i64 *record = program.all->records + k * INSTRUCTION_RECORD;
@@ -19,23 +18,23 @@ void unpack_records(const Rewritten &program) {
   }
 }
 
-// Clears what lowering writes, and slots behind the last instruction.
+// Clears the outputs of lowering, and slots after the last instruction.
 void clear_rest(const Rewritten &program) {
-  const i64 used = max_of<i64>(1, program.length());  // a program without instructions has a pass, too
+  const i64 used = max_of<i64>(1, program.length());  // a program without instructions has one pass
   for (i64 k = program.length(); k < program.all->slots; k++) program.opcode(k) = Op::NOP;
   memset(program.pass(0), 0, used * PASS_FIELDS * sizeof(i32));
   memset(program.window(0), 0, used * 4 * sizeof(i32));
 }
 
-// True for an opcode that is declared alike in Python and here. Without branches, as survey() is: what comes next is
-// random.
+// True for an opcode whose declarations in Python and here agree. Without branches, as survey(), because opcodes are
+// random and branches would be mispredicted.
 VG_INLINE bool is_known(const Lowering *all, int op) {
   const bool is_opcode = (u32)op < (u32)MAX_OPCODE;
   const int known = is_opcode ? op : Op::NOP;
   return (op == Op::NOP) | (is_opcode & (KIND_OF[known] >= 0) & (all->kinds[known] == KIND_OF[known]));
 }
 
-// What the instructions of a batch need.
+// Resources that the instructions of a batch need.
 struct Survey {
   bool has_unknown = false;
   i64 tables = 0, blurs = 0;
@@ -57,7 +56,7 @@ Survey survey(const Lowering *all) {
   return found;
 }
 
-// The place, row * slots + slot, of the first instruction whose opcode is not declared alike.
+// The index, row * slots + slot, of the first instruction with an unknown opcode.
 i64 find_unknown(const Lowering *all) {
   for (i64 r = 0; r < all->rows; r++) {
     const Rewritten program = {all, r};
@@ -69,13 +68,14 @@ i64 find_unknown(const Lowering *all) {
 
 }  // namespace
 
-// Lowers the programs of `all`, which says more about the results. UNSUPPORTED for an unknown opcode: nothing is lowered.
+// Lowers the programs of `all`; see Lowering for the results. UNSUPPORTED for an unknown opcode: then nothing is
+// changed.
 VG_EXPORT i64 VG_ENTRY(vg_lower)(Lowering *all) {
   if (all->records) unpack_records({all, 0});
   const Survey found = survey(all);
   all->unknown = found.has_unknown ? find_unknown(all) : -1;
   if (found.has_unknown) return UNSUPPORTED;
-  // One each, and one for each pair.
+  // One table per operation, and one per composed pair.
   all->num_luts = all->is_deep ? 0 : 2 * found.tables;
   if (all->num_luts > all->room_for_luts) return OK;
   all->longest = 1;

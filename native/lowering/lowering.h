@@ -5,7 +5,7 @@
 
 namespace vg::VG_LEVEL {
 
-// One program that is rewritten.
+// One program, rewritten in place.
 struct Rewritten {
   const Lowering *all;
   i64 row;
@@ -38,9 +38,9 @@ struct Rewritten {
 
 constexpr int LUT_CACHE_BITS = 7;
 
-// The tables of a batch. Equal operations share one, as long as the cache remembers it.
+// The lookup tables of a batch. Equal operations share a table while it is in the cache.
 class LutTables {
-  // By opcode and arguments, or a pair of tables.
+  // A cache entry. Key: opcode and arguments, or a pair of tables.
   struct Entry {
     f64 key[4];
     i64 lut;  // -1: none
@@ -54,7 +54,7 @@ class LutTables {
 
   LutTables(u8 *luts, i64 channels);
   u8 *at(i64 lut) const { return luts + size * lut; }
-  // Sets the number of the table of a key. Returns memory to fill if it is a new one, else null.
+  // Sets `lut` to the index of the table of a key. Returns the memory of a new table to fill; null if it exists.
   u8 *find(const f64 (&key)[4], i64 &lut);
 };
 
@@ -62,25 +62,25 @@ class LutTables {
 void close_gaps(const Rewritten &program);
 // Removes instructions that change no pixel.
 void remove_neutral(const Rewritten &program);
-// Makes the six numbers of a map of whole pixels those of one in continuous coordinates.
+// Converts the six coefficients of an integer map to continuous coordinates.
 void make_real(f64 *a);
-// Makes the maps of a mask those of the nearest pixel.
+// Replaces the maps of a mask by nearest-neighbor maps.
 void take_nearest(const Rewritten &program);
-// Makes every geometric instruction a map with its window into the source.
+// Converts every geometric instruction to a map, with its window in the source.
 void rewrite_maps(const Rewritten &program);
-// Gives every operation on levels a LUT.
+// Converts every operation on values of single channels to a LUT.
 void build_luts(const Rewritten &program, LutTables &tables);
-// Joins maps until no rule applies.
+// Composes maps until no rule applies.
 void merge_maps(const Rewritten &program);
-// Composes LUTs that stand side by side.
+// Composes adjacent LUTs.
 void compose_luts(const Rewritten &program, LutTables &tables);
 // Assigns instructions to passes.
 void assign_passes(const Rewritten &program);
 // Writes the pass table.
 void describe_passes(const Rewritten &program);
 
-// Makes a batch's `blurs` CONVOLVE, with integer weights. Returns how many weights there are; if there is no room for
-// them, nothing is rewritten. -1: no memory.
+// Converts the `blurs` blurs of a batch to CONVOLVE with integer weights. Returns the number of weights; if there is no
+// room for them, nothing is rewritten. -1: no memory.
 i64 build_kernels(const Lowering *all, i64 blurs);
 
 }  // namespace vg::VG_LEVEL

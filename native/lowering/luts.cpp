@@ -1,15 +1,16 @@
-// Value operations become tables: operations on each level a 3x256 LUT, LUTs side by side one; saturation and grayscale
-// a MIX.
+// Converts value operations: operations on single channels to a 3x256 LUT, adjacent LUTs to one, saturation and
+// grayscale to a MIX.
 #include "../kernels/lanes.h"
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Of a blend: any that is larger does the same, since levels differ by 1 or more. Products stay within 32 bits.
+// Limit of a blend's factor. Larger factors have the same effect, because values differ by at least 1; products fit
+// into 32 bits.
 constexpr f64 LARGEST_FACTOR = 1e6;
 
-// A level is cut off to 0..255 and truncated; of what is not a number, it is 0.
+// Clips a value to 0..255 and truncates it; 0 for NaN.
 template <class T> VG_INLINE u8 to_level(T value) { return value > 0 ? (u8)min_of<T>(value, 255) : 0; }
 
 template <class Level> void fill(u8 *lut, Level level) {
@@ -25,7 +26,7 @@ void fill_brightness(u8 *lut, f32 factor) {
   });
 }
 
-// What becomes of a level: the twins of the operations' `level` in variegate/ops/tone.py.
+// Fills a table of 256 values: the equivalents of the operations' `level` in variegate/ops/tone.py.
 void fill_channel(int op, const f64 *a, u8 *lut) {
   switch (op) {
     case Op::BRIGHTNESS: return fill_brightness(lut, (f32)a[0]);
@@ -54,7 +55,7 @@ void fill_lut(int op, const f64 *a, i64 channels, u8 *lut) {
 
 void compose(const u8 *first, const u8 *then, i64 channels, u8 *to) {
   for (i64 c = 0; c < channels; c++, first += 256, then += 256, to += 256) {
-    // Channels mostly have one table.
+    // All channels usually have equal tables.
     const bool is_known = c > 0 && memcmp(first, first - 256, 256) == 0 && memcmp(then, then - 256, 256) == 0;
     if (is_known) memcpy(to, to - 256, 256);
     else
@@ -62,7 +63,7 @@ void compose(const u8 *first, const u8 *then, i64 channels, u8 *to) {
   }
 }
 
-// Stands for the operation of a pair of tables.
+// Replaces the opcode in the key of a pair of tables.
 constexpr f64 COMPOSED = -1;
 
 u64 hash_of(const f64 (&key)[4]) {

@@ -1,13 +1,13 @@
-// Geometry becomes maps from output pixels to coordinates of the input.
+// Converts geometric operations to maps from output pixels to input coordinates.
 //
-// MAP_FIXED: six 16.16 integers, source = (a x + b y + c) >> 16, (d x + e y + f) >> 16, as Pillow steps them.
+// MAP_FIXED: six 16.16 integers, source = (a x + b y + c) >> 16, (d x + e y + f) >> 16, as in Pillow.
 // MAP_FLOAT, MAP_PERSPECTIVE: real coefficients. MAP_GRID: displacements. MAP_SCALE, MAP_PAD: tables by axis.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Pillow 13 takes the vertical pass first here (python-pillow/Pillow#9549): the rounding between the passes shows.
+// True if Pillow 13 runs the vertical pass first (python-pillow/Pillow#9549); the order affects rounding.
 bool is_vertical_first(Size in, Size out) {
   const i64 fewer_lines = in.height - out.height, fewer_columns = in.width - out.width;
   return fewer_lines > 0 && fewer_lines > 2 * fewer_columns;
@@ -18,7 +18,7 @@ void set(f64 *a, f64 a0, f64 a1, f64 a2, f64 a3, f64 a4, f64 a5) {
   memcpy(a, values, sizeof values);
 }
 
-// source x = xx x + xy y + x0, source y = yx x + yy y + y0, in whole pixels.
+// Sets an integer map: source x = xx x + xy y + x0, source y = yx x + yy y + y0.
 int set_integer(f64 *a, f64 xx, f64 xy, f64 x0, f64 yx, f64 yy, f64 y0) {
   constexpr f64 one = FIXED_ONE;
   set(a, xx * one, xy * one, x0 * one, yx * one, yy * one, y0 * one);
@@ -35,19 +35,20 @@ int set_quarter_turns(f64 *a, i64 turns, Size in) {
   }
 }
 
-// Chooses how an affine matrix of real coefficients runs.
+// Chooses the kind of map for an affine matrix with real coefficients; returns its opcode.
 int affine_to_map(f64 *a, int interpolation, Size out) {
-  a[6] = a[7] = 0;  // of a custom operation, the magnitude stood here
+  a[6] = a[7] = 0;  // clears the magnitude of a custom operation
   const bool is_shift = a[0] == 1 && a[1] == 0 && a[3] == 0 && a[4] == 1;
   if (is_shift && interpolation == Interpolation::NEAREST) {
     constexpr f64 limit = MAX_COORD / 2;
     const f64 x = clamp(a[2], -limit, limit), y = clamp(a[5], -limit, limit);
     return set_integer(a, 1, 0, floor(x + 0.5), 0, 1, floor(y + 0.5));
   }
-  // No pixel of an image's sides is shifted to MAX_COORD, where nothing is read.
+  // Limit of offsets such that no pixel is shifted to MAX_COORD, where nothing is read.
   constexpr f64 near_limit = MAX_COORD - 2 * FIXED_LIMIT;
   const bool is_near = fabs(a[2]) < near_limit && fabs(a[5]) < near_limit;
-  // Interpolating at whole pixels reads one pixel with weight one. Maps of masks stay composed.
+  // Interpolation at integer positions reads one pixel with weight 1, so the map may be an integer map. Not for masks,
+  // whose maps are composed later.
   const bool may_read_whole = interpolation != Interpolation::CONTAINING_PIXEL;
   if (may_read_whole && is_shift && is_near && is_whole(a[2]) && is_whole(a[5]))
     return set_integer(a, 1, 0, a[2], 0, 1, a[5]);
@@ -74,7 +75,7 @@ int to_map(int op, f64 *a, int interpolation, Size in, Size out) {
     case Op::ROT90: return set_quarter_turns(a, (i64)a[0] & 3, in);
     case Op::CROP: return set_integer(a, 1, 0, trunc(a[1]), 0, 1, trunc(a[0]));
     case Op::PAD:
-      // Of a pad, the flags are its mode.
+      // The flags of a pad are its PadMode.
       if (interpolation != PadMode::CONSTANT) return Op::MAP_PAD;
       return set_integer(a, 1, 0, 0.0 - trunc(a[0]), 0, 1, 0.0 - trunc(a[1]));
     case Op::RESIZED_CROP: {
@@ -117,10 +118,10 @@ void rewrite_maps(const Rewritten &program) {
     } else if (KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP) {
       program.opcode(k) = (i16)to_map(op, a, program.interpolation(k), in, out);
       if (program.is_integer_map(k) && program.interpolation(k) == Interpolation::CONTAINING_PIXEL) {
-        make_real(a);  // of a mask, composed with others
+        make_real(a);  // a mask's map, which is composed with others
         program.opcode(k) = Op::MAP_FLOAT;
       }
-      // What never leaves the image has nothing to fold.
+      // A map that stays inside the image has nothing to fold.
       if (program.is_integer_map(k) && stays_inside(a, window, out.height, out.width))
         program.flags(k) &= INTERPOLATION_MASK;
     }

@@ -1,6 +1,6 @@
-// Maps of masks take the nearest pixel, and only once: where an image is interpolated several times in a
-// row, the maps of its masks are composed (Interpolation CONTAINING_PIXEL). Rounding between them would move a mask by
-// parts of a pixel, and what enlarges it by more.
+// Maps of masks read the nearest pixel, and round only once: if an image is interpolated several times in succession,
+// the maps of its masks are composed (Interpolation CONTAINING_PIXEL). Rounding between them would shift a mask by
+// fractions of a pixel, and by more after an enlargement.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
@@ -8,14 +8,14 @@ namespace {
 
 bool is_mirror(int op) { return op == Op::HFLIP || op == Op::VFLIP || op == Op::ROT90; }
 
-// True for an operation whose flags say how it interpolates.
+// True for an operation whose flags contain an Interpolation.
 bool has_interpolation(int op) {
   if (is_mirror(op) || op == Op::CROP || op == Op::PAD) return false;
   return KIND_OF[op] == Kind::GEOMETRY || op == Op::RESIZED_CROP;
 }
 
-// Marks, in `breaks`, maps that interpolate, with those before that they are composed with: others that interpolate,
-// and mirrors, which break ties the other way. A nearest map ends a run.
+// Marks, in `breaks`, runs of maps to compose: interpolating maps, and mirrors before them, which break ties the other
+// way. A nearest map ends a run.
 void mark_runs(const Rewritten &program) {
   i64 first = 0;
   bool has_partner = false;
@@ -40,11 +40,11 @@ void set_affine(const Rewritten &program, i64 k, f64 xx, f64 xy, f64 x0, f64 yx,
   program.opcode(k) = Op::AFFINE;
 }
 
-// A pad, whose flags are not those of a map, or a resize, as a map in continuous coordinates.
+// Converts a pad or a resize to an affine map in continuous coordinates.
 void make_affine(const Rewritten &program, i64 k) {
   const f64 *a = program.args(k);
   if (program.opcode(k) == Op::PAD) {
-    program.flags(k) = (i16)(program.flags(k) << INTERPOLATION_BITS);  // its mode is that of the border
+    program.flags(k) = (i16)(program.flags(k) << INTERPOLATION_BITS);  // a pad's flags are the PadMode of the border
     set_affine(program, k, 1, 0, -trunc(a[0]), 0, 1, -trunc(a[1]));
   } else if (program.opcode(k) == Op::RESIZED_CROP) {
     const f64 top = (f32)a[0], left = (f32)a[1], bottom = (f32)(a[0] + a[2]), right = (f32)(a[1] + a[3]);

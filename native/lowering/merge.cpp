@@ -1,10 +1,9 @@
-// Maps that can be joined exactly are joined.
+// Composes maps whose composition is exact.
 //
-// Two maps with value operations between them join (a) where the later one never falls outside, (b) where the earlier
-// one never does, (c) where the earlier one moves whole pixels, nothing stands between and both fill alike. The other
-// one of (a) and (b) may fold what lies beyond its image: a mirrored or shifted window folds alike. A crop must not
-// jump over statistics; a flip may. A grid takes in the map of whole pixels before it, a resize of a whole crop that
-// crop.
+// Two maps with value operations between them are joined if (a) the later map never reads outside its image, (b) the
+// earlier map never does, or (c) the earlier map is an integer map, no operation is between them and both have equal
+// fills. The other map of (a) and (b) may fold, because a mirrored or shifted window folds equally. A crop must not be
+// moved across statistics; a flip may. A grid absorbs the integer map before it, and a resize the crop before it.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
@@ -18,7 +17,7 @@ void make_real(f64 *a) {
 
 namespace {
 
-// A plain horizontal flip.
+// True for a horizontal flip.
 bool is_mirror(const Rewritten &program, i64 k) {
   const f64 *a = program.args(k);
   const bool keeps_lines = a[3] == 0 && a[4] == FIXED_ONE && a[5] == 0;
@@ -26,8 +25,8 @@ bool is_mirror(const Rewritten &program, i64 k) {
   return program.opcode(k) == Op::MAP_FIXED && keeps_lines && mirrors;
 }
 
-// True if a real map can take in the map of whole pixels before it: mirrors change borders, turns the order of
-// rounding.
+// True if a map with real coefficients can absorb the integer map before it. Mirrors change which border belongs to the
+// window, quarter turns the order of rounding.
 bool takes_earlier(int op, int interpolation, const f64 *earlier, const f64 *a, const i32 *size) {
   const bool is_nearest = interpolation == Interpolation::NEAREST;
   if (op == Op::MAP_GRID) return is_nearest || earlier[1] == 0;
@@ -40,12 +39,12 @@ bool takes_earlier(int op, int interpolation, const f64 *earlier, const f64 *a, 
   return keeps_axes && is_exact_f64(a, size[0], size[1], is_perspective);
 }
 
-// True if an affine map of coefficients `a` can take in the map of whole pixels after it.
+// True if an affine map of coefficients `a` can absorb the integer map after it.
 bool takes_later(int interpolation, const f64 *a, const i32 *size) {
   return interpolation == Interpolation::NEAREST || is_exact_f64(a, size[0], size[1], false);
 }
 
-// The window, given in the output of the integer map `first`, becomes one in its source.
+// Converts a window in the output of the integer map `first` to a window in its source.
 void move_window(const f64 *first, i32 *window) {
   Rectangle moved = {0, 0, 0, 0};
   if (window[3] > window[1] && window[2] > window[0])
@@ -56,7 +55,7 @@ void move_window(const f64 *first, i32 *window) {
   window[3] = (i32)moved.right;
 }
 
-// then := first(then(x, y)), where `then` gives whole pixels. `center`: 0.5 where `first` takes points.
+// then := first(then(x, y)), where `then` is an integer map. `center`: 0.5 if `first` takes continuous coordinates.
 void substitute(const f64 *first, f64 *then, f64 center) {
   const f64 xx = then[0] / FIXED_ONE, xy = then[1] / FIXED_ONE, yx = then[3] / FIXED_ONE, yy = then[4] / FIXED_ONE;
   const f64 x0 = then[2] / FIXED_ONE + center - center * (xx + xy);
@@ -70,16 +69,16 @@ void substitute(const f64 *first, f64 *then, f64 center) {
   then[5] = d * x0 + e * y0 + f;
 }
 
-// then := source of `first` at the coordinates that `then` reads. One of them moves whole pixels.
+// then := source of `first` at the coordinates that `then` reads. One of them is an integer map.
 void compose_fixed(const f64 *first, f64 *then, bool is_then_integer) {
   substitute(first, then, 0);
   if (is_then_integer) return;
-  // What `first` mirrors is the floor of what `then` gives: -floor(v / ONE) = floor((ONE - 1 - v) / ONE).
+  // A mirror negates the floor of a coordinate: -floor(v / ONE) = floor((ONE - 1 - v) / ONE).
   if (first[0] + first[1] < 0) then[2] += FIXED_ONE - 1;
   if (first[3] + first[4] < 0) then[5] += FIXED_ONE - 1;
 }
 
-// The turn of a grid that reads through the integer map `first`.
+// The quarter turns of a grid that reads through the integer map `first`.
 f64 orient_grid(const f64 *first, int turn) {
   bool far_x = turn & FAR_X, far_y = turn & FAR_Y;
   const bool is_transposed = first[0] == 0;
@@ -94,7 +93,7 @@ f64 orient_grid(const f64 *first, int turn) {
   return (far_x ? FAR_X : 0) + (far_y ? FAR_Y : 0) + (swaps ? SWAPPED : 0) + (turn & WEIGHS_TWICE);
 }
 
-// then (interpolating, continuous coordinates) := the integer map `first` of it.
+// then := first(then(x, y)), where `then` interpolates, in continuous coordinates, and `first` is an integer map.
 void put_integer_before(const f64 *first, f64 *then, bool is_perspective) {
   f64 a[NUM_ARGS];
   memcpy(a, then, sizeof a);
@@ -102,7 +101,7 @@ void put_integer_before(const f64 *first, f64 *then, bool is_perspective) {
   const f64 xx = first[0] / FIXED_ONE, xy = first[1] / FIXED_ONE, yx = first[3] / FIXED_ONE, yy = first[4] / FIXED_ONE;
   const bool mirrors_x = xx + xy < 0, mirrors_y = yx + yy < 0;
   const f64 x0 = first[2] / FIXED_ONE + (mirrors_x ? 1 : 0), y0 = first[5] / FIXED_ONE + (mirrors_y ? 1 : 0);
-  // One of the two factors of a line is zero, so that nothing is rounded twice.
+  // One of the two factors in each row is zero, so that no sum is rounded.
   then[0] = xx * a[0] + xy * a[3] + x0 * g;
   then[1] = xx * a[1] + xy * a[4] + x0 * h;
   then[2] = xx * a[2] + xy * a[5] + x0;
@@ -110,7 +109,7 @@ void put_integer_before(const f64 *first, f64 *then, bool is_perspective) {
   then[4] = yx * a[1] + yy * a[4] + y0 * h;
   then[5] = yx * a[2] + yy * a[5] + y0;
   if (is_perspective) return;
-  // Inside was [left, right); seen in a mirror it is (left, right].
+  // The window is [left, right); mirrored, it is (left, right].
   const f64 far_x = xx != 0 ? a[6] : a[7], far_y = xx != 0 ? a[7] : a[6];
   then[6] = mirrors_x ? 1 - far_x : far_x;
   then[7] = mirrors_y ? 1 - far_y : far_y;
@@ -126,13 +125,13 @@ void set_sizes(const Rewritten &program, i64 first, i64 end, const i32 *size) {
   }
 }
 
-// Every pixel of a map of whole pixels reads inside its window.
+// True if every pixel of an integer map reads inside its window.
 bool never_leaves(const Rewritten &program, i64 k) {
   const i32 *size = program.out_size(k);
   return stays_inside(program.args(k), program.window(k), size[0], size[1]);
 }
 
-// (a): the map at j never falls outside, and is taken in by the one at i.
+// (a): the map at j never reads outside, and is absorbed by the map at i.
 bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   if (!program.is_integer_map(j) || !never_leaves(program, j)) return false;
   const bool is_fixed = program.opcode(i) == Op::MAP_FIXED;
@@ -145,7 +144,7 @@ bool join_later(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   return true;
 }
 
-// (b): the map at i never falls outside, and is taken in by the one at j.
+// (b): the map at i never reads outside, and is absorbed by the map at j.
 bool join_earlier(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   const f64 *earlier = program.args(i);
   if (!program.is_integer_map(i) || !never_leaves(program, i)) return false;
@@ -164,7 +163,7 @@ bool join_earlier(const Rewritten &program, i64 i, i64 j, bool has_statistic) {
   return true;
 }
 
-// (c): the map at i moves whole pixels, nothing stands between, and both fill alike.
+// (c): the map at i is an integer map, no operation is between, and both have equal fills.
 bool join_windows(const Rewritten &program, i64 i, i64 j) {
   if (!program.is_integer_map(i) || program.opcode(j) != Op::MAP_FIXED) return false;
   if (program.folds(i) || program.folds(j) || memcmp(program.fill(i), program.fill(j), 3) != 0) return false;
@@ -182,7 +181,7 @@ bool join_windows(const Rewritten &program, i64 i, i64 j) {
 
 constexpr i64 NONE = -1;
 
-// Joins maps at slots i < j, the survivor in place; returns the slot to remove. `has_others`: operations stand between.
+// Joins the maps at slots i < j in place; returns the slot to remove. `has_others`: there are operations between them.
 i64 join(const Rewritten &program, i64 i, i64 j, bool has_others, bool has_statistic) {
   if (join_later(program, i, j, has_statistic)) return j;
   const int interpolation = program.interpolation(i);
@@ -198,7 +197,7 @@ i64 join(const Rewritten &program, i64 i, i64 j, bool has_others, bool has_stati
   return NONE;
 }
 
-// Joins the map at slot j with what stands before it; returns the slot that is not needed any more.
+// Joins the map at slot j with a map before it; returns the slot to remove.
 i64 join_backwards(const Rewritten &program, i64 j) {
   bool has_others = false, has_statistic = false;
   for (i64 i = j - 1; i >= 0; i--) {
@@ -216,7 +215,7 @@ i64 join_backwards(const Rewritten &program, i64 j) {
   return NONE;
 }
 
-// Takes the crop before the resize at slot j into its box, as -1 - top, -1 - left; returns the crop's slot.
+// Merges the crop before the resize at slot j into the resize's box, as -1 - top, -1 - left; returns the crop's slot.
 i64 join_crop(const Rewritten &program, i64 j) {
   const i64 i = j - 1;
   const f64 *a = program.args(i);

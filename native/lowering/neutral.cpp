@@ -1,4 +1,4 @@
-// Instructions that change no pixel are dropped.
+// Removes instructions that change no pixel.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
@@ -8,10 +8,10 @@ namespace {
 bool is_neutral(const Rewritten &program, i64 k, const i32 *in) {
   const int op = program.opcode(k);
   const f64 *a = program.args(k), *neutral = program.all->neutral + 2 * op;
-  // More than eight bits are more than all only of 256 levels.
+  // POSTERIZE to eight bits or more changes nothing in uint8 images only.
   const bool is_kept = op == Op::POSTERIZE && program.all->is_deep;
   if (neutral[0] <= a[0] && a[0] <= neutral[1] && !is_kept) return true;
-  // What a range of one argument does not say.
+  // Conditions that are not a range of one argument.
   const i32 *out = program.out_size(k);
   const bool keeps_size = out[0] == in[0] && out[1] == in[1];
   const bool is_at_origin = a[0] == 0 && a[1] == 0;

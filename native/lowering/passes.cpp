@@ -1,29 +1,28 @@
-// Instructions are assigned to fused passes. A pass reads an image once and writes one once; fewer passes, less memory
-// traffic.
+// Assigns instructions to fused passes. A pass reads an image once and writes an image once, so that fewer passes cause
+// less memory traffic.
 //
-// One pass is, in order: at most one *source* (a chain of maps, or a resample, or a filter), value operations anywhere
-// around a nearest chain, and last the operations that depend on position. What starts a new pass (PassBreak names
-// each):
+// A pass consists of at most one *source* (a chain of maps, a resample, or a filter), value operations before, between
+// and after nearest maps, and finally operations that depend on position. These start a new pass (see PassBreak):
 //
 // - a map after a resample, a filter, a table map or an operation that depends on position;
 // - nearest and interpolating maps in one chain; unless maps are composed, any two interpolating maps;
-// - a real map or a filter after value operations that are not per-channel (those before it, being LUTs, are applied to
-//   what it reads);
-// - statistics, or a filter, unless only LUTs and one map of whole pixels come before it in the pass: there
-//   the histogram is taken of the source's window and remapped;
+// - a map with real coefficients or a filter after value operations that are not per-channel (LUTs before it are
+//   applied to the pixels that it reads);
+// - statistics, or a filter, unless only LUTs and one integer map come before it in the pass: then the histogram is
+//   measured in the source's window and remapped;
 // - a resample that is not first;
-// - a JPEG, which the image goes through before the pass reads it;
-// - with `measured_once`, as on a GPU: statistics that see another image than those before them in the pass, and a
-//   contrast after other statistics.
+// - a JPEG, which is applied to the image before the pass reads it;
+// - with `measured_once`, as on a GPU: statistics of another image than earlier statistics of the pass, and a contrast
+//   after other statistics.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
-// Maps that a pass reads through so far.
+// Kinds of maps in the open pass.
 enum class Maps {
   NONE,
-  INTEGER,  // one that moves whole pixels
+  INTEGER,  // one integer map
   CHAIN,  // other nearest maps in fixed point
   INTERPOLATING,
   CLOSED,  // what no map can join
@@ -31,7 +30,7 @@ enum class Maps {
 
 constexpr i64 NONE = -1;
 
-// A pass that is being filled. Slots are NONE where there is no such instruction.
+// The pass to which instructions are being added. Slots are NONE without such an instruction.
 struct OpenPass {
   Maps maps = Maps::NONE;
   int interpolation = 0;  // of its last map
@@ -47,7 +46,7 @@ struct Break {
   i64 slot;  // that an instruction could not join
 };
 
-// Why a map cannot join what the pass reads through.
+// The reason why a map cannot join the maps of the pass; a PassBreak.
 int map_break(int op, int interpolation, const OpenPass &open, bool is_composed) {
   if (open.maps == Maps::CLOSED) return PassBreak::MAP_AFTER_SOURCE;
   if (op == Op::MAP_FIXED) return open.maps == Maps::INTERPOLATING ? PassBreak::MAP_OF_ANOTHER_KIND : PassBreak::NONE;
@@ -60,12 +59,12 @@ int map_break(int op, int interpolation, const OpenPass &open, bool is_composed)
   return open.maps == Maps::NONE ? PassBreak::NONE : PassBreak::MAP_AFTER_SOURCE;
 }
 
-// True if what was measured for the first statistic of the pass does not serve this one.
+// True if the measurement for the first statistic of the pass is not valid for this statistic.
 bool needs_pixels_again(int op, const OpenPass &open, bool is_measured_once) {
   return is_measured_once && open.statistic != NONE && (op == Op::CONTRAST || open.source > open.statistic);
 }
 
-// Why the instruction at slot k cannot join the open pass.
+// The reason why the instruction at slot k cannot join the open pass.
 Break break_before(const Rewritten &program, i64 k, const OpenPass &open) {
   const int op = program.opcode(k), kind = KIND_OF[op];
   if (kind == Kind::GEOMETRY) {
@@ -177,7 +176,7 @@ void describe_source(const Rewritten &program, i32 *pass) {
   pass[PassField::POSITION] = position;
 }
 
-// `height`, `width`: of what the pass reads.
+// Describes the statistics of a pass. `height`, `width`: size of its source.
 void describe_statistics(const Rewritten &program, i64 height, i64 width, i32 *pass) {
   const i32 begin = pass[PassField::BEGIN], end = pass[PassField::END];
   pass[PassField::STATISTICS] = pass[PassField::STATISTICS_END] = end;

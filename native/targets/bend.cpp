@@ -1,10 +1,10 @@
-// Polygons through grids of displacements, by a scan from all four sides for pixels that read within them.
+// Transforms polygons by grids of displacements: scans from all four sides for pixels that read inside the polygon.
 #include "polygon.h"
 
 namespace vg {
 namespace {
 
-// A line of an image whose pixels read within the polygon, and the first position along it that does; NaN for none.
+// The first line with pixels that read inside the polygon, and the first such position along it; NaN for none.
 struct Border {
   f64 line, along;
 
@@ -26,7 +26,7 @@ struct Scan {
     }
   }
 
-  // True if a line between two positions meets the polygon.
+  // True if the segment between two positions intersects the polygon.
   bool meets(Point p, Point next) const {
     f64 begin = 0.0, end = 1.0;
     for (i64 n = 0; n < count; n++) {
@@ -38,14 +38,14 @@ struct Scan {
     return begin <= end && count > 2;
   }
 
-  // True if both positions are beyond the same side of the box.
+  // True if both positions are outside the same side of the box.
   bool miss_box(Point p, Point q) const {
     return (p.x < box.low[0] && q.x < box.low[0]) || (p.x > box.high[0] && q.x > box.high[0]) ||
            (p.y < box.low[1] && q.y < box.low[1]) || (p.y > box.high[1] && q.y > box.high[1]);
   }
 
-  // The first position along a line (axis 1) or a column (0) that reads within the polygon, right to a pixel; NaN
-  // without any.
+  // The first position along a line (axis 1) or column (axis 0) that reads inside the polygon, accurate to a pixel; NaN
+  // for none.
   f64 hit(int axis, f64 line, Range along) const {
     const f64 low = (f64)along.first, high = (f64)along.end;
     Point last = {NAN, NAN};
@@ -62,15 +62,14 @@ struct Scan {
   Border border(int axis, i64 begin, i64 end, Range along) const;
 };
 
-// The nodes of an axis that say what is added to positions from `low` to `high`. Without a number as a position: node
-// 0.
+// The nodes of an axis that affect positions from `low` to `high`; node 0 for NaN.
 Range nodes_between(const Grid &grid, int axis, f64 low, f64 high) {
   const i64 first = to_i64(grid.node(low, axis)), last = to_i64(grid.node(high, axis)) + 1;
   const i64 most = grid.count[axis] - 1;
   return {min_of(max_of<i64>(first, 0), most), min_of(max_of<i64>(last, 0), most) + 1};
 }
 
-// True if displacements along a line are too small, all of them, to read within the polygon's box.
+// True if all displacements along a line are too small to read inside the polygon's box.
 bool Scan::misses(int axis, f64 line, Range along) const {
   constexpr f64 ROUNDING = 1e-6;
   const int other = 1 - axis;
@@ -89,7 +88,7 @@ bool Scan::misses(int axis, f64 line, Range along) const {
   return line + most * grid.unit < box.low[axis] - ROUNDING || line + least * grid.unit > box.high[axis] + ROUNDING;
 }
 
-// The border of what reads within the polygon, from line (axis 1) or column (0) `begin` towards `end`.
+// The border of the pixels that read inside the polygon, from line (axis 1) or column (axis 0) `begin` towards `end`.
 Border Scan::border(int axis, i64 begin, i64 end, Range along) const {
   constexpr int HALVINGS = 3;
   const f64 step = end > begin ? 1 : -1;
@@ -115,7 +114,7 @@ Border Scan::border(int axis, i64 begin, i64 end, Range along) const {
   return {NAN, NAN};
 }
 
-// Between which columns (axis 0) or lines (1) whatever reads within the box is, and one pixel around it.
+// The range of columns (axis 0) or lines (axis 1) that can read inside the box, plus one pixel on each side.
 Range between_lines(const Grid &grid, const Box &box, f64 far, int axis, i64 size) {
   const Range lines = nodes_between(grid, 1, box.low[1] - far, box.high[1] + far);
   const Range columns = nodes_between(grid, 0, box.low[0] - far, box.high[0] + far);
@@ -142,23 +141,23 @@ void bend(Polygon *polygon, const Grid &grid, const i64 *size, f64 far) {
   Border top = scan.border(1, lines.first, lines.end, columns);
   Border bottom = scan.border(1, lines.end, lines.first, columns);
   if (top.is_missing() && bottom.is_missing()) {
-    // It is smaller than a pixel: its corners alone, as points.
+    // The polygon is smaller than a pixel: transforms its corners as points.
     for (i64 n = 0; n < polygon->count; n++) polygon->at[n] = solve_grid(grid, size, polygon->at[n]).at;
     return;
   }
-  // It may lie between the image's border and the first line of pixels' centers.
+  // The polygon may be between the image's border and the first line of pixel centers.
   if (bottom.is_missing()) bottom = {top.line + 0.5, top.along};
   else if (top.is_missing()) top = {bottom.line - 0.5, bottom.along};
   const Range found = {max_of<i64>(to_i64(floor(top.line)), 0), min_of(to_i64(ceil(bottom.line)), size[0])};
   const Border left = scan.border(0, columns.first, columns.end, found);
   const Border right = scan.border(0, columns.end, columns.first, found);
   Box out;
-  // Between two columns, it has what the lines have found.
+  // If the polygon is between two columns, uses the positions found along lines.
   out.low[0] = left.is_missing() ? smaller(top.along, bottom.along) - 0.5 : left.line;
   out.high[0] = right.is_missing() ? larger(top.along, bottom.along) + 0.5 : right.line;
   out.low[1] = top.line;
   out.high[1] = bottom.line;
-  // Corners may stick out between the pixels that were looked at.
+  // Corners may extend between the scanned pixels.
   for (i64 n = 0; n < polygon->count; n++) {
     const Solution corner = solve_grid(grid, size, polygon->at[n]);
     const Point p = corner.at;

@@ -1,23 +1,23 @@
-// Boxes through rows of programs.
+// Transforms boxes by rows of programs.
 //
-// A box is a convex polygon and a frame that cuts it off. Aligned maps move both; what turns or bends cuts the polygon,
-// maps its corners and begins a new frame. Where a nearest scale repeats pixels, a box becomes that of pixels that
-// show it.
+// A box is a convex polygon and a frame that clips it. Axis-aligned maps transform both. Rotations and bends clip the
+// polygon, transform its corners and start a new frame. If a nearest scale repeats pixels, a box becomes the box of the
+// pixels that show it.
 #include "polygon.h"
 
 namespace vg {
 namespace {
 
-// Cuts add up to five corners in a step: beyond this a polygon becomes its box.
+// A polygon with more corners becomes its box, because cuts add up to five corners per stage.
 constexpr i64 FULL = 80;
-// Centers of pixels so close to an edge lie on it, but for rounding.
+// Pixel centers this close to an edge count as on the edge; the difference is rounding.
 constexpr f64 ON_EDGE = 1e-6;
 
 void map_corners(const f64 *m, Polygon *polygon) {
   for (i64 n = 0; n < polygon->count; n++) polygon->at[n] = map_point(m, polygon->at[n]);
 }
 
-// Two opposite corners of a frame by a map that keeps it along the axes.
+// Transforms a frame, by two opposite corners, with an axis-aligned map.
 Box map_frame(const f64 *m, const Box &frame) {
   const f64 *a = frame.low, *b = frame.high;
   const f64 x0 = m[0] * a[0] + m[1] * a[1] + m[2], y0 = m[3] * a[0] + m[4] * a[1] + m[5];
@@ -30,7 +30,7 @@ Box intersection(const Box &a, const Box &b) {
           {smaller(a.high[0], b.high[0]), smaller(a.high[1], b.high[1])}};
 }
 
-// A polygon by a projective map; one that reaches behind the viewer becomes the box around its visible parts.
+// Transforms a polygon by a projective map. A polygon partly behind the viewer becomes the box around its visible part.
 void project(const f64 *m, const i64 *size, Polygon *polygon) {
   constexpr f64 AHEAD = 1e-9;
   if (!isfinite(m[8])) {
@@ -60,7 +60,7 @@ void project(const f64 *m, const i64 *size, Polygon *polygon) {
   if (all.low[0] <= all.high[0] && all.low[1] <= all.high[1]) set_box(polygon, all);
 }
 
-// The range of pixels, of an axis of a scale's output, that read from `least` to `most`. False without any.
+// The range of pixels along an axis of a scale's output that read from `least` to `most`. False if empty.
 bool read_between(const Stage &stage, int axis, f64 least, f64 most, f64 *begin, f64 *end) {
   const f64 *table = stage.table(axis);
   i64 low = -1, high = -1;
@@ -77,13 +77,13 @@ bool read_between(const Stage &stage, int axis, f64 least, f64 most, f64 *begin,
   return true;
 }
 
-// One box on its way.
+// A box during its transformation.
 struct Traveler {
   Polygon polygon;
   Box frame;
-  bool is_upright;  // sides are along the axes, so far
+  bool is_upright;  // all maps so far were axis-aligned
 
-  // True if the nearest scale `s` or later steps enlarge its pixels as blocks, and a box can follow them.
+  // True if the nearest scale `s` or later stages enlarge pixels to blocks, and box edges can be aligned to the blocks.
   bool grows_in_blocks(const Stages *all, i64 first, i64 s, i64 end) const {
     while (first < s && all->kind[first] == StageKind::ERASE) first++;
     f64 growth = 1.0;
@@ -100,8 +100,8 @@ struct Traveler {
     return false;
   }
 
-  // Edges of a box along an axis become those of the pixels whose centers lie between; false, and no change, without
-  // any. As a mask does, a box has what lies on its first edge, and not what lies on its last one.
+  // Moves the edges of a box along an axis to the edges of the pixels whose centers are between; false, without a
+  // change, if there are none. As for masks, the first edge is inclusive and the last edge exclusive.
   bool scale_edges(const Stage &stage, int axis, Box *box) {
     const Point first = polygon.at[0], opposite = polygon.at[2];
     const bool falls = is_upright && (axis == 0 ? first.x > opposite.x : first.y > opposite.y);
@@ -110,7 +110,7 @@ struct Traveler {
     return read_between(stage, axis, least, most, &box->low[axis], &box->high[axis]);
   }
 
-  // A box and its frame as the pixels that a nearest scale reads in them; without any, as the scale leads.
+  // Replaces the box and its frame by the pixels that a nearest scale reads in them; without such pixels, scales them.
   void scale(const Stage &stage) {
     const f64 *m = stage.forward();
     Box box = bounds(polygon);
@@ -135,7 +135,7 @@ struct Traveler {
     }
   }
 
-  // Cuts the polygon to its frame; returns the fraction of it that is left.
+  // Clips the polygon to its frame; returns the remaining fraction of its area.
   f64 cut_to_frame() {
     const f64 full_area = area(polygon);
     cut_to(&polygon, frame);
@@ -144,8 +144,8 @@ struct Traveler {
     return fraction;
   }
 
-  // Through steps begin..end; returns the fraction of the box that frames before the last have left. `far`: greatest
-  // displacements of grids, by step, NaN for unknown.
+  // Applies stages begin..end; returns the fraction of the box that remains after all frames but the last. `far`:
+  // greatest displacements of grids by stage, NaN for unknown.
   f64 travel(const Stages *all, i64 begin, i64 end, f64 *far) {
     f64 fraction = 1.0;
     for (i64 s = begin; s < end; s++) {
@@ -181,9 +181,9 @@ void store_box(const Box &box, f64 *to) {
 
 }  // namespace
 
-// Boxes f64[count, 4 corners, 2] of images of rows i64[count], of sizes i64[count, 2]. Writes f64[count, 2, 4]: edges
-// that are seen, and as they were before the last frame cut them (inverted or empty where nothing is); and f64[count]:
-// the fraction that earlier frames have left.
+// Transforms boxes f64[count, 4 corners, 2] of rows i64[count], in images of sizes i64[count, 2]. Writes f64[count, 2,
+// 4]: visible edges, and edges before the last frame clipped them (inverted or empty if nothing remains); and
+// f64[count]: the fraction that remains after earlier frames.
 VG_EXPORT i64 vg_move_boxes(const Stages *stages, const i64 *rows, i64 count, const f64 *corners, const i64 *sizes,
                             f64 *edges, f64 *fractions) {
   Buffer<f64> far;

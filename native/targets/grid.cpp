@@ -1,10 +1,10 @@
-// Positions at which grids of displacements show positions of their source.
+// Inverse of grids of displacements: finds the output position that shows a source position.
 #include "stages.h"
 
 namespace vg {
 namespace {
 
-// Solutions this close are not improved.
+// Solutions with a smaller error are not improved.
 constexpr f64 CLOSE = 0.01;
 
 f64 distance(f64 x, f64 y) { return sqrt(x * x + y * y); }
@@ -13,13 +13,13 @@ bool is_within(Point p, const i64 *size) {
   return 0.0 <= p.x && p.x <= (f64)size[1] && 0.0 <= p.y && p.y <= (f64)size[0];
 }
 
-// What the source of `p` is away from the requested one.
+// The difference between the source of `p` and the requested source.
 Point difference(const Grid &grid, Point p, Point source) {
   const Point moved = grid.displacement(p);
   return {p.x + moved.x - source.x, p.y + moved.y - source.y};
 }
 
-// Fixed-point iteration.
+// Solves by fixed-point iteration.
 Solution iterate(const Grid &grid, Point source) {
   constexpr int ROUNDS = 40;
   const Point moved = grid.displacement(source);
@@ -35,7 +35,7 @@ Solution iterate(const Grid &grid, Point source) {
   return best;
 }
 
-// The best position of a lattice of half pixels.
+// Searches the best position on a lattice of half pixels.
 Solution search_lattice(const Grid &grid, const i64 *size, Point source, Point start) {
   const f64 radius = grid.farthest() + 1.0;
   const f64 end_x = smaller(source.x + radius, (f64)size[1]), end_y = smaller(source.y + radius, (f64)size[0]);
@@ -49,7 +49,7 @@ Solution search_lattice(const Grid &grid, const i64 *size, Point source, Point s
   return best;
 }
 
-// Newton's step from a position: what to subtract from it. False where the grid folds.
+// Newton's step from a position, to subtract from it. False if the grid folds there.
 bool newton_step(const Grid &grid, Point p, Point source, Point *step) {
   constexpr f64 H = 0.25;
   const Point away = difference(grid, p, source);
@@ -63,7 +63,7 @@ bool newton_step(const Grid &grid, Point p, Point source, Point *step) {
   return true;
 }
 
-// Newton's steps, halved until they come closer.
+// Newton's method, with steps halved until they reduce the error.
 Solution descend(const Grid &grid, Point source, Solution from) {
   constexpr int STEPS = 12, HALVINGS = 6;
   for (int n = 0; n < STEPS && !(from.error < CLOSE); n++) {

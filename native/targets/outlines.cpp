@@ -1,4 +1,4 @@
-// Polygons to the pixels that they cover, and masks to their outlines. See variegate/data/annotated/outlines.py.
+// Fills polygons in masks, and traces outlines of masks. See variegate/data/annotated/outlines.py.
 #include "stages.h"
 
 namespace vg {
@@ -6,13 +6,13 @@ namespace {
 
 // -- polygons to pixels ----------------------------------------------------------------------------------------------
 
-// From 0 to `limit`, whatever the position is; NaN is 0.
+// Clamps a position to 0..limit; 0 for NaN.
 i64 clamp_position(f64 position, i64 limit) {
   if (!(position > 0.0)) return 0;
   return position >= (f64)limit ? limit : (i64)position;
 }
 
-// Edges of a ring, from each corner to the next.
+// The edges of a ring, from each corner to the next.
 struct Ring {
   const Point *at;
   i64 count;
@@ -20,7 +20,7 @@ struct Ring {
   Point after(i64 n) const { return at[n + 1 < count ? n + 1 : 0]; }
 };
 
-// An edge crosses the rows whose centers are from its upper end on, and before its lower one.
+// The rows that an edge crosses: their centers are from its upper end (inclusive) to its lower end (exclusive).
 Range rows_of_edge(Point p, Point q, i64 height) {
   const f64 upper = q.y < p.y ? q.y : p.y, lower = q.y > p.y ? q.y : p.y;
   return {clamp_position(ceil(upper - 0.5), height), clamp_position(ceil(lower - 0.5), height)};
@@ -38,7 +38,7 @@ Range rows_of_ring(const Ring &ring, i64 height) {
 struct Filler {
   u8 *mask;  // [height, width]
   i64 height, width;
-  // Of a ring's rows, width + 1 columns: where pixels go from outside to inside, or back. Zeros between rings.
+  // [rows of a ring, width + 1]: columns at which pixels change between outside and inside. All zero between rings.
   Buffer<u8> flips;
 
   // Flips the columns at which the edges of a ring cross rows; returns the first and the last one.
@@ -72,8 +72,8 @@ struct Filler {
     }
   }
 
-  // Fills one ring, even-odd, and widens `area` by what it may have changed; its last column is included. False if
-  // there is no memory.
+  // Fills one ring by the even-odd rule, and extends `area` by the pixels that may have changed, including its last
+  // column. False if there is no memory.
   bool fill(const Ring &ring, Rectangle *area) {
     const Range rows = rows_of_ring(ring, height);
     if (rows.first >= rows.end) return true;
@@ -90,15 +90,15 @@ struct Filler {
 
 enum Side { TOP, RIGHT, BOTTOM, LEFT };
 
-// A mask within a border of zeros, followed along the sides of its pixels.
+// Traces a mask with a border of zeros along the sides of its pixels.
 struct Tracer {
   const u8 *mask;
   i64 pixels, width;
 
   bool is_top(i64 pixel) const { return mask[pixel] && !mask[pixel - width]; }
 
-  // The ring that begins at the top of pixel `first`: points through the middles of sides; returns how many.
-  // `is_traced`: of pixels whose tops have been passed.
+  // Traces the ring that begins at the top of pixel `first`: points in the middle of sides. Returns their number.
+  // `is_traced`: flags of pixels whose tops have been traced.
   i64 trace(i64 first, u8 *is_traced, Point *points) const {
     const struct {
       i64 ahead, outside;
@@ -110,7 +110,7 @@ struct Tracer {
       if (side == TOP) is_traced[pixel] = 1;
       const auto &move = moves[side];
       points[length++] = {(f64)(pixel % width) + move.x, (f64)(pixel / width) + move.y};
-      // Where two pixels touch at a corner, each keeps its own edge.
+      // Two pixels that touch at a corner only belong to separate edges.
       if (!mask[pixel + move.ahead]) {
         side = (side + 1) % 4;
       } else if (!mask[pixel + move.ahead + move.outside]) {
@@ -124,12 +124,12 @@ struct Tracer {
   }
 };
 
-// A piece of a ring, from one point that is kept to the next.
+// A piece of a ring, from one kept point to the next.
 struct Piece {
   i64 begin, end;
 };
 
-// The point of a piece that is farthest from the line between its ends, beyond the tolerance; -1 for none.
+// The point of a piece that is farthest from the line between its ends; -1 if all are within the tolerance.
 i64 farthest_point(const Point *points, i64 length, Piece piece, f64 tolerance) {
   const Point from = points[piece.begin], to = points[piece.end % length];
   const f64 way_x = to.x - from.x, way_y = to.y - from.y, square = way_x * way_x + way_y * way_y;
@@ -148,8 +148,8 @@ i64 farthest_point(const Point *points, i64 length, Piece piece, f64 tolerance) 
   return farthest;
 }
 
-// Douglas and Peucker's, between the outermost points, which stay, so that the ring's bounds do. `pieces`: room for
-// length + 8.
+// The Douglas-Peucker algorithm. Keeps the outermost points, so that the ring's bounds do not change. `pieces`: room
+// for length + 8.
 void simplify(const Point *points, i64 length, f64 tolerance, u8 *is_kept, Piece *pieces) {
   i64 left = 0, top = 0, right = 0, bottom = 0;
   for (i64 k = 0; k < length; k++) {
@@ -178,9 +178,9 @@ void simplify(const Point *points, i64 length, f64 tolerance, u8 *is_kept, Piece
 
 }  // namespace
 
-// Sets pixels of a mask, u8[height, width], whose centers are inside of a ring, each filled even-odd. `points`: x and
-// y, f64[count, 2]; those of a ring end before its number of `ends`. `area`: top, left, bottom and right of what may
-// have changed. Points may be any numbers; ends that lead outside of the points are an error: UNSUPPORTED.
+// Sets the pixels of a mask, u8[height, width], whose centers are inside a ring, by the even-odd rule. `points`: x and
+// y, f64[count, 2]; `ends`: end of each ring's points. `area`: top, left, bottom and right of the pixels that may have
+// changed. Points may be any numbers; UNSUPPORTED if `ends` are outside the points.
 VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 rings, u8 *mask, i64 height, i64 width,
                             i64 *area) {
   Filler filler = {mask, height, width, {}};
@@ -194,8 +194,8 @@ VG_EXPORT i64 vg_fill_rings(const f64 *points, i64 count, const i64 *ends, i64 r
   return OK;
 }
 
-// Sides of a mask's pixels beyond which there is no pixel, and how many of them are tops: counts i64[2]. `mask`:
-// u8[pixels] in lines of `width`, with a border of zeros.
+// Counts the outer sides of a mask's pixels, and the tops among them: counts i64[2]. `mask`: u8[pixels] in lines of
+// `width`, with a border of zeros.
 VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts) {
   counts[0] = counts[1] = 0;
   for (i64 pixel = width; pixel < pixels - width; pixel++) {
@@ -205,8 +205,8 @@ VG_EXPORT void vg_count_sides(const u8 *mask, i64 pixels, i64 width, i64 *counts
   }
 }
 
-// Outlines of such a mask, simplified: outer ones clockwise, holes the other way. Writes x and y of points, f64[sides,
-// 2], and where rings end, i64[tops]. Returns how many rings there are, or -1 for no memory.
+// Traces and simplifies the outlines of such a mask: outer rings clockwise, holes counter-clockwise. Writes x and y of
+// points, f64[sides, 2], and ends of rings, i64[tops]. Returns the number of rings, or -1 if there is no memory.
 VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tolerance, f64 *kept, i64 *ends) {
   Buffer<Point> points;
   Buffer<Piece> pieces;
@@ -216,7 +216,7 @@ VG_EXPORT i64 vg_trace(const u8 *mask, i64 pixels, i64 width, i64 sides, f64 tol
   const Tracer tracer = {mask, pixels, width};
   i64 rings = 0, count = 0;
   for (i64 first = width; first < pixels - width; first++) {
-    // Every ring has a top; that of a hole is at the pixel below.
+    // Every ring has a top side; a hole's is at the pixel below the hole.
     if (!tracer.is_top(first) || is_traced[first]) continue;
     const i64 length = tracer.trace(first, is_traced.at, points.at);
     simplify(points.at, length, tolerance, is_kept.at, pieces.at);

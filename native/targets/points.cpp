@@ -1,4 +1,4 @@
-// Key points through rows of programs.
+// Transforms key points by rows of programs.
 #include "stages.h"
 
 namespace vg {
@@ -14,7 +14,7 @@ bool is_erased(const Stage &stage, Point p) {
 }
 
 bool is_inside(const i64 *size, Point p) {
-  // Positions on the image's edge are in it; so much beyond is rounding.
+  // Positions on the image's edge are inside; differences up to this are rounding.
   constexpr f64 EDGE = 1e-6;
   return -EDGE <= p.x && p.x <= (f64)size[1] + EDGE && -EDGE <= p.y && p.y <= (f64)size[0] + EDGE;
 }
@@ -44,7 +44,7 @@ int move_point(const Stages *all, i64 row, Point *point) {
 
 }  // namespace
 
-// Points f64[count, 2] of images of rows i64[count], moved in place; what becomes of each: u8[count].
+// Transforms points f64[count, 2] of rows i64[count] in place; writes their PointState, u8[count].
 VG_EXPORT void vg_move_points(const Stages *stages, const i64 *rows, i64 count, f64 *points, u8 *states) {
   for (i64 n = 0; n < count; n++) {
     Point p = {points[2 * n], points[2 * n + 1]};

@@ -1,18 +1,18 @@
-// The geometry of sampled programs as steps: see variegate/program/stages.py.
+// Converts the geometry of sampled programs to stages: see variegate/program/stages.py.
 #include "stages.h"
 
 namespace vg {
 namespace {
 
-// An executor adds this to every position it interpolates at (docs/operations.md).
+// Executors add this to every interpolated position (docs/operations.md).
 constexpr f64 NUDGE = 0x1p-24;
 
-// An instruction that becomes a step; of a map whose image goes on beyond its edges, the pad or the map.
+// An instruction that becomes a stage. A map whose border is padded becomes two: the pad and the map.
 struct Instruction {
   int op, flags;
   const f64 *args;
   Size before, after;
-  bool is_endless;  // the map of an image that goes on
+  bool is_endless;  // the map of an image without borders, after its pad
 };
 
 bool may_be_scale(int op) {
@@ -22,7 +22,7 @@ bool may_be_scale(int op) {
 
 bool is_real(int op) { return op == Op::PERSPECTIVE || (may_be_scale(op) && op != Op::RESIZED_CROP); }
 
-// Calls use(row, instruction) for every step, in order.
+// Calls use(row, instruction) for every stage, in order.
 template <class Use> void for_each_step(const StagesCall *call, Use use) {
   static const f64 NO_ARGS[NUM_ARGS] = {};
   for (i64 row = 0; row < call->rows; row++)
@@ -30,7 +30,7 @@ template <class Use> void for_each_step(const StagesCall *call, Use use) {
       const i64 at = row * call->slots + slot;
       const int op = call->opcode[at], flags = call->flags[at];
       if (!IS_FOLLOWED[op]) continue;
-      // What is not geometry changes no size.
+      // Only geometric instructions change the size.
       const i32 *after = call->out_size + 2 * at, *before = slot ? after - 2 : call->in_shape + 3 * row;
       const bool goes_on = flags > INTERPOLATION_MASK;
       const Size in = {before[0], before[1]}, out = {after[0], after[1]};
@@ -46,7 +46,7 @@ void set_affine(f64 *m, f64 a, f64 b, f64 c, f64 d, f64 e, f64 f) {
   memcpy(m, values, sizeof values);
 }
 
-// Counter-clockwise.
+// Sets a rotation by counter-clockwise quarter turns.
 void set_quarter_turns(f64 *m, i64 turns, f64 height, f64 width) {
   switch (turns) {
     case 0: return set_affine(m, 1, 0, 0, 0, 1, 0);
@@ -56,7 +56,7 @@ void set_quarter_turns(f64 *m, i64 turns, f64 height, f64 width) {
   }
 }
 
-// A map of real positions that leads from pixels' centers to the positions that 16.16 fixed point has.
+// Rounds a map of real positions to the positions of its 16.16 fixed-point map at pixel centers.
 void snap_to_fixed(f64 *m) {
   auto snap = [](f64 value) { return floor(value * FIXED_ONE + 0.5) / FIXED_ONE; };
   for (int axis = 0; axis < 2; axis++) {
@@ -68,9 +68,9 @@ void snap_to_fixed(f64 *m) {
   }
 }
 
-// The inverse of a 3x3 matrix, NaN where there is none.
+// The inverse of a 3x3 matrix; NaN for a singular matrix.
 void invert(const f64 *m, f64 *out) {
-  // Each element of the adjugate is the product of the first two less that of the last two.
+  // Each element of the adjugate is the product of the first two elements minus the product of the last two.
   static const u8 MINORS[9][4] = {{4, 8, 5, 7}, {2, 7, 1, 8}, {1, 5, 2, 4}, {5, 6, 3, 8}, {0, 8, 2, 6},
                                   {2, 3, 0, 5}, {3, 7, 4, 6}, {1, 6, 0, 7}, {0, 4, 1, 3}};
   f64 adjugate[9];
@@ -164,7 +164,7 @@ struct StepWriter {
     set(rounds ? StageKind::SCALE : StageKind::MAP, true, rounds);
   }
 
-  // Affine maps as the image's executor takes them: nearest ones in 16.16 fixed point, or by whole pixels.
+  // Affine maps as executors run them: nearest maps by integer translation, as a scale, or in 16.16 fixed point.
   void affine(Size size, bool is_nearest) {
     const bool is_scale = m[1] == 0.0 && m[3] == 0.0;
     set(StageKind::MAP, is_scale || (m[0] == 0.0 && m[4] == 0.0), is_nearest);
@@ -172,7 +172,7 @@ struct StepWriter {
     if (is_scale && m[0] == 1.0 && m[4] == 1.0) {
       for (int i = 0; i < 6; i++) m[i] = floor(m[i] + 0.5);
     } else if (is_scale) {
-      // A mirror that is written as a scale is added up from its other end; that is left to the product.
+      // A mirrored scale is accumulated from the other end; such a map uses the product instead.
       if (m[0] > 0.0 && m[4] > 0.0) all->kind[at] = StageKind::SCALE;
     } else if (fits_fixed(m, size)) {
       snap_to_fixed(m);
@@ -180,7 +180,8 @@ struct StepWriter {
   }
 };
 
-// Positions that an axis of a scale reads, added up pixel by pixel as Pillow does: a product would break ties otherwise.
+// Writes the positions that an axis of a scale reads, accumulated per pixel as in Pillow, because a product would break
+// ties differently.
 void fill_axis(f64 scale, f64 start, i64 count, f64 *table) {
   // A mirror reads the same positions from the other end.
   const f64 step = fabs(scale), first = scale >= 0.0 ? start : start - step * (f64)count;
@@ -190,7 +191,7 @@ void fill_axis(f64 scale, f64 start, i64 count, f64 *table) {
 
 }  // namespace
 
-// Counts the steps of a batch, and the most positions that their scales can read: i64[2].
+// Counts the stages of a batch, and the maximal number of positions of their scales: i64[2].
 VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   counts[0] = counts[1] = 0;
   for_each_step(call, [=](i64, const Instruction &of) {
@@ -199,7 +200,7 @@ VG_EXPORT void vg_count_stages(const StagesCall *call, i64 *counts) {
   });
 }
 
-// Writes the steps, into arrays that have room for them. Returns how many positions scales read.
+// Writes the stages to arrays of sufficient size. Returns the number of positions of scales.
 VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
   i64 step = 0, positions = 0;
   memset(stages->begin, 0, (size_t)(call->rows + 1) * sizeof(i64));
@@ -215,7 +216,7 @@ VG_EXPORT i64 vg_write_stages(const StagesCall *call, const Stages *stages) {
     }
     stages->begin[row + 1] = ++step;
   });
-  // Rows without steps end where the row before does.
+  // Rows without stages have the same end as the row before.
   for (i64 row = 0; row < call->rows; row++)
     stages->begin[row + 1] = max_of(stages->begin[row], stages->begin[row + 1]);
   return positions;

@@ -1,5 +1,4 @@
-// Steps of a batch's geometry, as variegate/program/stages.py writes them, and positions through grids of
-// displacements.
+// Stages of a batch's geometry (see variegate/program/stages.py), and grids of displacements.
 #pragma once
 #include "../coords.h"
 
@@ -7,7 +6,7 @@
 
 namespace vg {
 
-// One step of `all`.
+// One stage of `all`.
 struct Stage {
   const Stages *all;
   i64 at;
@@ -15,7 +14,7 @@ struct Stage {
   VG_MEMBER int kind() const { return (int)all->kind[at]; }
   VG_MEMBER const f64 *inverse() const { return all->back + 9 * at; }
   VG_MEMBER const f64 *forward() const { return all->ahead + 9 * at; }
-  VG_MEMBER const i64 *before() const { return all->before + 2 * at; }  // height and width that it reads
+  VG_MEMBER const i64 *before() const { return all->before + 2 * at; }  // height and width of the stage's source
   VG_MEMBER const i64 *after() const { return all->after + 2 * at; }
   VG_MEMBER const i64 *numbers() const { return all->numbers + 6 * at; }
   VG_MEMBER bool is_aligned() const { return all->is_aligned[at]; }
@@ -30,7 +29,7 @@ struct Point {
   f64 x, y;
 };
 
-// Along x (axis 0) and along y (1).
+// An axis-aligned box: bounds along x (axis 0) and y (axis 1).
 struct Box {
   f64 low[2], high[2];
 };
@@ -42,12 +41,12 @@ VG_INLINE Point map_point(const f64 *m, Point p) {
   return {(m[0] * p.x + m[1] * p.y + m[2]) / depth, (m[3] * p.x + m[4] * p.y + m[5]) / depth};
 }
 
-// Displacements dx, dy between nodes, of which node 0 lies at the center of the first pixel.
+// Displacements dx, dy at nodes, interpolated between them. Node 0 is at the center of the first pixel.
 struct Grid {
   const i16 *nodes;
   i64 count[2];  // columns and lines
   f64 step[2];   // nodes in a pixel
-  f64 last[2];   // where the center of the last pixel lies among the nodes
+  f64 last[2];   // node coordinate of the last pixel's center
   f64 unit;      // pixels in a unit of the nodes
 
   explicit VG_MEMBER Grid(const Stage &stage) {
@@ -63,18 +62,18 @@ struct Grid {
     unit = ldexp(1.0, (int)numbers[StageNumber::UNIT] - 6);
   }
 
-  // The node, with a fraction, at a position of an axis: beyond the pixels' centers, of the nearest. NaN for NaN.
+  // The node coordinate of a position of an axis, clamped to the pixel centers. NaN for NaN.
   VG_MEMBER f64 node(f64 position, int axis) const {
     return smaller(larger((position - 0.5) * step[axis], 0.0), last[axis]);
   }
-  // The node before it that has another behind it, if there are two.
+  // The node before a node coordinate; at most the last but one, if there are two.
   VG_MEMBER i64 cell(f64 node, int axis) const {
     return max_of<i64>(min_of<i64>(node > 0.0 ? (i64)node : 0, count[axis] - 2), 0);
   }
-  // From a node to the next of an axis, in `nodes`.
+  // Distance between adjacent nodes of an axis in `nodes`.
   VG_MEMBER i64 stride(int axis) const { return axis == 0 ? 2 : 2 * count[0]; }
 
-  // At a position. Beyond the nodes, the displacement of the nearest one.
+  // The displacement at a position; outside the nodes, the displacement of the nearest node.
   VG_MEMBER Point displacement(Point p) const {
     const f64 u = node(p.x, 0), v = node(p.y, 1);
     const i64 j = cell(u, 0), i = cell(v, 1);
@@ -88,7 +87,7 @@ struct Grid {
     }
     return {moved[0] * unit, moved[1] * unit};
   }
-  // The position of the image before the grid that a position of its output shows.
+  // The source position that a position of the output shows.
   VG_MEMBER Point source(Point p) const {
     const Point moved = displacement(p);
     return {p.x + moved.x, p.y + moved.y};
@@ -101,7 +100,7 @@ struct Grid {
   }
 };
 
-// Solutions of a grid are good enough at this distance from what they ought to read; beyond it a point is not seen.
+// Greatest accepted error of a solution, in pixels; with a larger error, the point is not visible.
 constexpr f64 CLOSE_ENOUGH = 0.1;
 
 // A position whose source is `error` pixels away from the requested one.
@@ -110,7 +109,7 @@ struct Solution {
   f64 error;
 };
 
-// The position at which a grid shows a position of its source. `size`: height and width of the grid's output.
+// Finds the output position at which a grid shows a source position. `size`: height and width of the grid's output.
 Solution solve_grid(const Grid &grid, const i64 *size, Point source);
 
 }  // namespace vg
