@@ -146,7 +146,7 @@ enum : int {
 };
 }  // namespace PassBreak
 
-// Instructions that executors run, by kind, so that compilers name those that a switch forgets.
+// Instructions that executors run, by kind, so that compilers warn about instructions missing in a switch.
 
 enum class ValueOp : int {
   HUE = 22,

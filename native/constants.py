@@ -99,7 +99,7 @@ def header() -> str:
         _enum("Op", ((op.name, op.value) for op in ops.Op)),
         *map(_int_enum, (depth.Depth, ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode)),
         *map(_int_enum, (passes.PassSource, passes.PassBreak)),
-        "// Instructions that executors run, by kind, so that compilers name those that a switch forgets.\n",
+        "// Instructions that executors run, by kind, so that compilers warn about instructions missing in a switch.\n",
         *(
             _run_by_executors(kind)
             for kind in (ops.Kind.VALUE, ops.Kind.STATISTIC, ops.Kind.NEIGHBORHOOD, ops.Kind.POSITION)

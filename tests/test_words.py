@@ -17,6 +17,11 @@ ROOMS = [
 ]
 
 
+def test_comments_of_native_code_are_plain() -> None:
+    files = sorted(path for path in (ROOT / "native").rglob("*") if path.suffix in (".h", ".cpp"))
+    assert [problem for path in files for problem in problems_of(path.relative_to(Path.cwd()))] == []
+
+
 @pytest.mark.parametrize("room", [PACKAGE, *ROOMS], ids=lambda room: room.name)
 def test_prose_is_plain(room: Path) -> None:
     files = room.glob("*.py") if room == PACKAGE else room.rglob("*.py")

@@ -48,6 +48,8 @@ DOCSTRING_OPENINGS = re.compile(
     re.I,
 )
 _COMMENT = re.compile(r"( *)#:? ?(?!!|type:|noqa|pragma)(.*)|.*?\S  # (?!type:|noqa|pragma)(.*)")
+# A comment of C++, without directives, endings of namespaces and headings.
+_CPP_COMMENT = re.compile(r"( *)//(?! --|--| clang-format| NOLINT) ?(.*)|.*?\S  // (?!namespace|NOLINT)(.*)")
 # No help begins with these.
 OPENINGS = re.compile(r"(?:how|what|which|whether|where|who|so|it|they|of|with what)\b", re.I)
 _BLOCK = re.compile(r"^ *```.*?^ *```\n", re.M | re.S)
@@ -85,10 +87,15 @@ def prose_of(source: str) -> Iterator[tuple[int, str, bool]]:
             text = ast.get_docstring(node)
             if text is not None:
                 yield node.body[0].lineno, _without_code(text.partition("\nExamples:")[0]), True
+    yield from _comments_of(source, _COMMENT)
+
+
+def _comments_of(source: str, comment: re.Pattern[str]) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line, text, False) of every block of comments."""
     block: list[str] = []
     indent = None
     for number, line in enumerate([*source.splitlines(), ""], 1):
-        match = _COMMENT.fullmatch(line)
+        match = comment.fullmatch(line)
         is_next_line = match is not None and match[3] is None and match[1] == indent
         if block and not is_next_line:
             yield number - len(block), _without_code(" ".join(block)), False
@@ -105,8 +112,10 @@ def _without_code(text: str) -> str:
 
 
 def problems_of(path: Path) -> Iterator[str]:
-    """Yield ``file:line: problem`` for the docstrings and comments of a Python file."""
-    for line, text, is_docstring in prose_of(path.read_text()):
+    """Yield ``file:line: problem`` for the docstrings and comments of a Python or C++ file."""
+    source = path.read_text()
+    prose = prose_of(source) if path.suffix == ".py" else _comments_of(source, _CPP_COMMENT)
+    for line, text, is_docstring in prose:
         flat = " ".join(text.split())
         turns = [
             *(turn for turn in odd_turns(flat) if turn.lower() not in _ALLOWED_IN_CODE),

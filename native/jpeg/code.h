@@ -9,7 +9,7 @@ constexpr i64 BROKEN = -1;
 // before it is detected.
 constexpr i64 SLACK = 512;
 
-// Sets the highest bit of bytes that are 0xFF; exact up to the first (lowest) such byte. Returns 0 if there is none.
+// Sets the highest bit of bytes that are 0xFF; exact up to the first (lowest) such byte. Returns 0 without such a byte.
 VG_INLINE u64 flag_ff(u64 word) { return (~word - 0x0101010101010101) & word & 0x8080808080808080; }
 
 // 64 bits; the upper 57 are the bits from `bit` on.
@@ -128,7 +128,7 @@ inline i64 skip_units(const u8 *buffer, i64 bit, i64 end, i64 units, const Layou
 struct CodeWriter {
   u8 *to;
   u64 bits = 0;     // not written yet, the first of them the highest
-  int pending = 0;  // how many; fewer than 64
+  int pending = 0;  // number of these bits, less than 64
 
   void put_word(u64 word) {
     if (!flag_ff(word)) {

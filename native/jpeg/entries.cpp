@@ -40,7 +40,7 @@ int best_k(i64 total, i64 number) {
 struct RiceWriter {
   u8 *to;
   u64 bits = 0;     // not written yet, the first of them the highest
-  int pending = 0;  // how many; fewer than 8 between calls
+  int pending = 0;  // number of these bits, less than 8 between calls
 
   void put(i64 value, int k) {
     const i64 ones = value >> k;

@@ -17,7 +17,7 @@ struct HuffmanTable {
   // Entries by the next LOOK bits. DC: length | category << 5. AC: bits of code and value | (zeros + 1) << 5, or
   // END_OF_BLOCK. 0 if the code is longer or invalid.
   u16 look[1 << LOOK];
-  i32 largest[LONGEST + 1];  // largest code of each length; -1 if there is none
+  i32 largest[LONGEST + 1];  // largest code of each length; -1 without codes
   i32 first[LONGEST + 1];    // by length: added to a code, gives the position of its symbol
   u8 counts[LONGEST + 1];    // codes of each length
   i64 number = 0;            // number of codes; 0 if the file has no such table

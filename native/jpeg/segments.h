@@ -38,8 +38,8 @@ struct Segment {
   i64 end() const { return at + 4 + size; }
 };
 
-// Reads the segment that begins at `at`. False if there is none: for bytes between segments, fill bytes, markers
-// without a segment, or if the file ends first.
+// Reads the segment that begins at `at`. False for bytes between segments, fill bytes, markers without a segment, or if
+// the file ends first.
 inline bool read_segment(Bytes file, i64 at, Segment *segment) {
   if (at + 4 > file.size) return false;
   const u8 *head = file.at + at;

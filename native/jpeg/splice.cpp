@@ -7,8 +7,8 @@ namespace {
 
 // Converts a box from pixels to MCUs. False if `box` is not inside the picture.
 //
-// If chroma is subsampled, fancy upsampling of the outermost pixels of an MCU (`divisor` pixels of the picture) reads
-// the adjacent MCU, which is then included. Rows with fewer than three chroma pixels have no fancy upsampling.
+// If chroma is subsampled, fancy upsampling of the outermost `divisor` pixels of an MCU reads the adjacent MCU. In that
+// case the box includes it. Rows with fewer than three chroma pixels have no fancy upsampling.
 bool round_out(const Layout &layout, i64 divisor, Rectangle *box) {
   const i64 height = layout.frame.height, width = layout.frame.width;
   const i64 tall = layout.mcu_height, wide = layout.mcu_width;
@@ -42,7 +42,7 @@ void write_u16(u8 *at, i64 value) {
   at[1] = (u8)value;
 }
 
-// Writes a DC table with all categories, including those that the file's table lacks. Returns its end; null if it does
+// Writes a DC table with all categories, also if the file's table lacks some. Returns its end; null if it does
 // not fit, or the table has too many codes of 16 bits.
 u8 *write_dc_table(int number, const HuffmanTable &table, const DcCodes &codes, u8 *to, const u8 *end) {
   const i64 length = 19 + table.number + codes.added;

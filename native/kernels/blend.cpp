@@ -139,7 +139,7 @@ void sum_all(const BlendCall &call, i64 output, const Plane &plane, BlendTerm *t
   sum_values(call.start[output], terms, count, plane.size(), to);
 }
 
-// Blends a line in segments, each of which is completely inside or outside of each box.
+// Blends a line in segments. A segment is completely inside or outside of each box.
 template <class Element>
 void sum_line(const BlendCall &call, i64 output, const Plane &plane, i64 y, BlendTerm *terms, Element *to) {
   const i64 line = y * plane.line();

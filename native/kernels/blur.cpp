@@ -86,8 +86,8 @@ void scale_line(const u8 *__restrict line, i64 width, i16 *__restrict out) {
   for (i64 x = 0; x < width; x++) out[x] = (i16)((line[x] << KERNEL_LEVEL_BITS) + BIAS);
 }
 
-// The second pass. Even and odd columns are separate sums of the same pairs of columns with different weights, so that
-// no pairs need to be formed by shuffles.
+// The second pass. Even and odd columns are separate sums of the same pairs of columns with different weights. This
+// avoids shuffles.
 template <i64 RADIUS>
 void blur_along(const i16 *row, i64 radius, const i32 *even_pairs, const i32 *odd_pairs, i64 width, u8 *out) {
   constexpr i64 HALF = REGISTER / 2;

@@ -335,8 +335,10 @@ VG_INLINE void draw_ring_line(f32 *__restrict clear, Range nodes, f32 x, f32 dow
 
 }  // namespace
 
-// Draws the light of suns[n, 3 + 2 * most_rays] (x, y, radius of the glow, normals of `rays` rays), and the first
-// counts[n] of rings[n, number, 7] (x, y, radius, alpha, red, green, blue), scaled by spread[c] for channel c.
+// Draws the light of suns, and the first counts[n] rings, scaled by spread[c] for channel c.
+//
+// `suns[n, 3 + 2 * most_rays]`: x, y, radius of the glow, normals of `rays` rays. `rings[n, number, 7]`: x, y, radius,
+// alpha, red, green, blue.
 VG_EXPORT i64 VG_ENTRY(vg_draw_flare)(const Layers *given, const f32 *suns, i64 sun_values, i64 rays, const f32 *rings,
                                       i64 number, const i64 *counts, const f32 *color, const f32 *spread) {
   const Layers layers = *given;

@@ -79,7 +79,7 @@ void erase_row(const Row &row, i64 slot, i64 y, i64 width, i64 channels, PlanesO
   if (a[7] != 0.0) return;
   const Rectangles rectangles = rectangles_of(row, slot);
   for (i64 q = 0; q < rectangles.count; q++) {
-    // With many rectangles, few of them intersect a row.
+    // With many rectangles, few intersect a row.
     if (!meets(rectangles.at[q], y)) continue;
     const Range columns = columns_of(rectangles.at[q], y, width);
     if (columns.is_empty()) continue;

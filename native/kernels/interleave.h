@@ -43,7 +43,7 @@ VG_INLINE void interleave_16(const u8 *r, const u8 *g, const u8 *b, u8 *to) {
 }
 
 #if VG_VBMI
-// Of 64 pixels, byte j of vector k: bytes of red and green by vpermi2b, then those of blue by vpermb.
+// Of 64 pixels, byte j of vector k: bytes of red and green by vpermi2b, then bytes of blue by vpermb.
 constexpr i64 INTERLEAVED = 64;
 template <int k> struct InterleaveTables {
   static constexpr ByteTable RED_GREEN =

@@ -39,7 +39,7 @@ void find_real_nearest_row(const Row &row, i64 slot, i64 y, i64 width, Scratch &
 // columns.
 void find_composed_row(const Row &row, i64 slot, i64 count, i64 y, i64 width, Scratch &s);
 
-// Finds the pixels that row `y` reads through `count` nearest maps, some of which fold (PassSource FOLDED). All
+// Finds the pixels that row `y` reads through `count` nearest maps, if any of the maps folds (PassSource FOLDED). All
 // columns.
 void find_folded_row(i64 count, i64 y, i64 width, Scratch &s);
 
@@ -84,7 +84,7 @@ template <class Element> void read_bilinear_pixel(const ImageOf<Element> &image,
 template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
                                                  PlanesOf<Element> planes, i64 x);
 
-// Positions of row `y` through `count` maps, at least one of them a grid or a map that folds; integer pixels if the
+// Positions of row `y` through `count` maps, including a grid or a map that folds; integer pixels if the
 // first map is nearest. Pixels that `stage` marks as outside have an arbitrary position inside.
 void compute_displaced_positions(const Row &row, i64 count, i64 y, i64 width, Scratch &s);
 

@@ -25,8 +25,8 @@ constexpr int BITS = 13, MORE = 2;
 // Columns of samples per call.
 constexpr i64 COLUMNS = REGISTER / 2;
 
-// Coefficients are 8 times those of T.81 and below 2**13 in magnitude, so numerators are below 2**14. Therefore a
-// reciprocal of 16 significant bits is exact.
+// Coefficients are scaled by 8 relative to T.81 and below 2**13 in magnitude, so numerators are below 2**14. Therefore
+// a reciprocal of 16 significant bits is exact.
 void write_table(int quality, const u8 *base, QuantTable &table) {
   const i32 scale = quality < 50 ? 5000 / quality : 200 - 2 * quality;
   for (int i = 0; i < 64; i++) {

@@ -13,7 +13,7 @@ struct QuantTable {
 };
 
 struct JpegScratch {
-  int quality;  // of `tables`; 0 if there are none yet
+  int quality;  // of `tables`; 0 before the first call
   QuantTable tables[2];  // of luma and of chroma
   Buffer<u8> coded;  // the image afterwards
   Buffer<u8> memory;  // planes, and rows of planes

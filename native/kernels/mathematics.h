@@ -1,4 +1,4 @@
-// Elementary functions of draws and pixels with equal bits on every platform; those of C libraries and NumPy differ in
+// Elementary functions of draws and pixels with equal bits on every platform; C libraries and NumPy differ in
 // the last place. They use only + - * / and sqrt, for which IEEE 754 defines the result exactly. Errors are below 2
 // units in the last place (tangents: 3) for the arguments of draws: angles up to 1e5, exponents up to 700. GPU
 // counterparts of the float32 functions: executors/cuda/kernels/elementary.py.
@@ -49,7 +49,7 @@ VG_INLINE f64 exp_of(f64 x) {
   return polynomial(TERMS, r) * power_of_two((i64)k);
 }
 
-// Natural logarithm: x = m * 2 ** k with m near 1, and log m = 2 artanh((m - 1) / (m + 1)) by its series.
+// Natural logarithm: `x = m * 2 ** k` with m near 1, and `log m = 2 artanh((m - 1) / (m + 1))` by its series.
 VG_INLINE f64 log_of(f64 x) {
   if (!(x > 0.0)) return x == 0.0 ? -HUGE_VAL : NAN;
   if (x == HUGE_VAL) return x;

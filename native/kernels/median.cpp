@@ -2,7 +2,7 @@
 // `_erode_or_dilate` in executors/cuda/kernels/neighborhood.py.
 //
 // A median first sorts the values of each column of the window; a sorted column is shared by all windows that contain
-// it. Sorting the lines then keeps the columns sorted, so that most values are known to be too low or too high, and a
+// it. Sorting the lines then keeps the columns sorted. After that, most values are known to be too low or too high. A
 // network finds the median of the others. Narrow registers: AVX-512 has 32 of them, so fewer values spill, and less is
 // wasted at the end of rows.
 #define VG_NARROW_REGISTERS
@@ -29,8 +29,8 @@ struct Step {
 };
 
 // Networks for the median of a window with sorted lines and columns; the last step computes the median. Each is
-// Batcher's sort of the values that have at most half of all values before or after them, without steps that change
-// nothing or are not used. By the zero-one principle, a network is correct if it is for zeros and ones.
+// Batcher's sort of the values that have at most half of all values before or after them. Steps that change nothing or
+// are not used are removed. By the zero-one principle, a network is correct if it is for zeros and ones.
 constexpr Step MIDDLE_3[] = {{0, 2, 4}, {1, 2, 4}, {1, 9, 6}, {0, 10, 11}};
 constexpr Step MIDDLE_5[] = {{0, 7, 11},  {1, 7, 11},  {0, 17, 21}, {1, 17, 21}, {0, 4, 8},   {1, 4, 8},   {0, 3, 25},
                              {1, 3, 25},  {0, 29, 26}, {1, 29, 26}, {0, 30, 12}, {1, 30, 12}, {0, 9, 13},  {0, 35, 32},

@@ -5,7 +5,7 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// One pass over a mask.
+// Applies one pass to a mask.
 template <class Element> struct Mover {
   const Row &row;
   ImageOf<Element> image;

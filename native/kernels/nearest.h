@@ -29,7 +29,7 @@ template <class Element> Range read_fixed_row(const ImageOf<Element> &image, con
 
 // Packs the first `count` maps of `s.tables.map_slots`. False if there is no memory.
 bool prepare_chain(const Row &row, i64 count, Scratch &s);
-// Finds the pixels that row `y` reads through several maps, each of which rounds as a single map does. All columns, see
+// Finds the pixels that row `y` reads through several maps. Each rounds as a single map does. All columns, see
 // `RowScratch::stage`.
 void find_chain_row(i64 count, i64 y, i64 width, Scratch &s);
 
@@ -50,7 +50,7 @@ template <class Element> void prefetch_slanted(const ImageOf<Element> &image, f6
   if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= CACHED) prefetch(image.pixels, image.bytes());
 }
 
-// Colors the columns outside of a range, or (after a chain) those that left at each of `count` maps.
+// Fills the columns outside of a range or, after a chain, the columns that left the image at each of `count` maps.
 template <class Element>
 void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, Range inside, i64 width);
 template <class Element> void fill_by_stage(i64 count, i64 width, Scratch &s);

@@ -1,4 +1,4 @@
-// Measures of an image in one pass over its pixels: see variegate/apps/check/pixels.py.
+// Measures of an image, computed in one pass: see variegate/apps/check/pixels.py.
 #include "lanes.h"
 #include "split.h"
 

@@ -59,7 +59,7 @@ using Part = Register;
 using Part = __m128i;
 #endif
 
-// read(0), read(4) and so on, a Part each.
+// read(0), read(4), ..., a Part each.
 template <class F> VG_INLINE Register join_16(F read) {
 #if VG_REGISTER_BITS == 512
   return _mm512_inserti64x4(_mm512_castsi256_si512(join_halves(read(0), read(4))), join_halves(read(8), read(12)), 1);

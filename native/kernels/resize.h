@@ -21,8 +21,8 @@ struct ResizeAxis {
 
   i32 *weights_of(i64 output) const { return weights.at + output * taps; }
   i64 end_of(i64 output) const { return first[output] + count[output]; }
-  // Computes the weights of a box that begins at `start`. A `start` of -1 - s means a box of integer pixels from s on,
-  // outside of which the filter does not read. False if there is no memory.
+  // Computes the weights of a box that begins at `start`. A `start` of -1 - s means a box of integer pixels from s on;
+  // the filter then does not read outside the box. False if there is no memory.
   bool fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filter);
 };
 

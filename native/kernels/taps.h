@@ -1,5 +1,5 @@
-// Taps of interpolated pixels in registers. Each 16 bytes of a register hold four consecutive pixels (i to i + 3, the
-// next 16 bytes i + 4 to i + 7, ...), so that results need no move across groups of 16 bytes.
+// Taps of interpolated pixels in registers. Each 16 bytes of a register hold four consecutive pixels: first i to i + 3,
+// then i + 4 to i + 7, ... Therefore results need no move across groups of 16 bytes.
 #pragma once
 #include "registers.h"
 #include "split.h"

@@ -1,6 +1,6 @@
 // Converts geometric operations to maps from output pixels to input coordinates.
 //
-// MAP_FIXED: six 16.16 integers, source = (a x + b y + c) >> 16, (d x + e y + f) >> 16, as in Pillow.
+// MAP_FIXED: six 16.16 integers, source = `(a x + b y + c) >> 16, (d x + e y + f) >> 16`, as in Pillow.
 // MAP_FLOAT, MAP_PERSPECTIVE: real coefficients. MAP_GRID: displacements. MAP_SCALE, MAP_PAD: tables by axis.
 #include "lowering.h"
 

@@ -1,8 +1,11 @@
 // Composes maps whose composition is exact.
 //
-// Two maps with value operations between them are joined if (a) the later map never reads outside its image, (b) the
-// earlier map never does, or (c) the earlier map is an integer map, no operation is between them and both have equal
-// fills. The other map of (a) and (b) may fold, because a mirrored or shifted window folds equally. A crop must not be
+// Two maps with value operations between them are joined in three cases:
+// (a) the later map never reads outside its image;
+// (b) the earlier map never reads outside its image;
+// (c) the earlier map is an integer map, no operation is between them and both have equal fills.
+//
+// The other map of (a) and (b) may fold, because a mirrored or shifted window folds equally. A crop must not be
 // moved across statistics; a flip may. A grid absorbs the integer map before it, and a resize the crop before it.
 #include "lowering.h"
 
@@ -69,7 +72,7 @@ void substitute(const f64 *first, f64 *then, f64 center) {
   then[5] = d * x0 + e * y0 + f;
 }
 
-// then := source of `first` at the coordinates that `then` reads. One of them is an integer map.
+// then := source of `first` at the coordinates that `then` reads. Either is an integer map.
 void compose_fixed(const f64 *first, f64 *then, bool is_then_integer) {
   substitute(first, then, 0);
   if (is_then_integer) return;

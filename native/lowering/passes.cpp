@@ -1,13 +1,14 @@
 // Assigns instructions to fused passes. A pass reads an image once and writes an image once, so that fewer passes cause
 // less memory traffic.
 //
-// A pass consists of at most one *source* (a chain of maps, a resample, or a filter), value operations before, between
-// and after nearest maps, and finally operations that depend on position. These start a new pass (see PassBreak):
+// A pass consists of at most one *source*, value operations and finally operations that depend on position. A source is
+// a chain of maps, a resample, or a filter. Value operations may be before, between and after nearest maps. These start
+// a new pass (see PassBreak):
 //
 // - a map after a resample, a filter, a table map or an operation that depends on position;
 // - nearest and interpolating maps in one chain; unless maps are composed, any two interpolating maps;
-// - a map with real coefficients or a filter after value operations that are not per-channel (LUTs before it are
-//   applied to the pixels that it reads);
+// - a map with real coefficients or a filter after value operations that are not per-channel (per-channel LUTs are
+//   applied to the taps);
 // - statistics, or a filter, unless only LUTs and one integer map come before it in the pass: then the histogram is
 //   measured in the source's window and remapped;
 // - a resample that is not first;

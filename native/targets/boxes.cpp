@@ -100,8 +100,8 @@ struct Traveler {
     return false;
   }
 
-  // Moves the edges of a box along an axis to the edges of the pixels whose centers are between; false, without a
-  // change, if there are none. As for masks, the first edge is inclusive and the last edge exclusive.
+  // Moves the edges of a box along an axis to the edges of the pixels whose centers are between. False, without a
+  // change, if there is no such pixel. As for masks, the first edge is inclusive and the last edge exclusive.
   bool scale_edges(const Stage &stage, int axis, Box *box) {
     const Point first = polygon.at[0], opposite = polygon.at[2];
     const bool falls = is_upright && (axis == 0 ? first.x > opposite.x : first.y > opposite.y);
