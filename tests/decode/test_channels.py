@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import tifffile
 from PIL import Image
 
 from tests.images import noise
-from variegate.decode import read_image
+from variegate.decode import image_size, read_image
 from variegate.errors import DecodeError
 
 
@@ -81,6 +82,61 @@ def test_alpha_where_it_is_asked_for() -> None:
 def test_bad_files(data: bytes, reason: str) -> None:
     with pytest.raises(DecodeError, match=rf"^a: .*{reason}"):
         read_image(data, "a")
+
+
+def numpy_header(shape: str) -> bytes:
+    header = f"{{'descr': '<u2', 'fortran_order': False, 'shape': {shape}"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(400)
+
+
+@pytest.mark.parametrize("shape", ["(5,5,3", f"(5,5,{'-' * 9000}3), }}", "(5,5,3), }" + " " * 5000])
+def test_bad_numpy_headers(shape: str) -> None:
+    with pytest.raises(DecodeError, match=r"^a: damaged: a NumPy file whose header cannot be read"):
+        read_image(numpy_header(shape), "a")
+
+
+def bomb(image: npt.NDArray[Any], num_bytes: int) -> bytes:
+    """A TIFF whose only strip inflates to ``num_bytes``."""
+    made = tiff(image, planarconfig="contig", compression="zlib", rowsperstrip=len(image))
+    strip = zlib.compress(bytes(num_bytes), 9)
+    with tifffile.TiffFile(io.BytesIO(made)) as file:
+        tags = file.pages[0].tags
+        places = {tags[273].valueoffset: len(made), tags[279].valueoffset: len(strip)}
+        kinds = [tags[273].dtype, tags[279].dtype]
+    assert {int(kind) for kind in kinds} <= {3, 4}
+    changed = bytearray(made + strip)
+    for (place, value), kind in zip(places.items(), kinds, strict=True):
+        size = 2 if kind == 3 else 4
+        changed[place : place + size] = value.to_bytes(size, "little")
+    return bytes(changed)
+
+
+def test_strips_do_not_inflate_beyond_their_pixels() -> None:
+    image = noise(10, 10, 5)
+    assert (read_image(bomb(image, 500)) == 0).all()
+    with pytest.raises(DecodeError, match="a strip or tile of more bytes than it has pixels; accepted: 500 bytes"):
+        read_image(bomb(image, 40_000_000), "a")
+
+
+def test_tiles_are_not_larger_than_the_limit() -> None:
+    data = tiff(noise(16, 16, 5), planarconfig="contig", compression="zlib", tile=(800, 800))
+    assert read_image(data).shape == (16, 16, 5)
+    with pytest.raises(DecodeError, match=r"a: 800 x 800 pixels of 5 channels .* limit of 10,000 \(max_pixels\)"):
+        read_image(data, "a", max_pixels=10_000)
+
+
+def test_other_compressions_are_refused() -> None:
+    data = tiff(noise(16, 16, 5), planarconfig="contig", compression="lzma")
+    with pytest.raises(DecodeError, match="a: its compression is LZMA; accepted for its channels: none, LZW, deflate"):
+        read_image(data, "a")
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_size_of_a_turned_tiff(orientation: int) -> None:
+    stream = io.BytesIO()
+    tags = [(274, "H", 1, orientation, True)]
+    tifffile.imwrite(stream, noise(20, 40, 3), photometric="rgb", extratags=tags)
+    assert image_size(stream.getvalue()) == read_image(stream.getvalue()).shape[:2]
 
 
 def test_limits_and_other_numbers() -> None:

@@ -89,6 +89,13 @@ def test_a_12_bit_tiff_is_white_at_4095() -> None:
         assert read_image(data)[0, :, 0].tolist() == [255, 0]
 
 
+def test_a_tiff_whose_white_is_0_is_inverted() -> None:
+    data = tiff(np.full((2, 2), 100, np.uint16), photometric="miniswhite")
+    with pytest.warns(UserWarning, match=NOTE):
+        assert (read_image(data) == 255).all()
+    assert (read_image(tiff(np.full((2, 2), 100, np.uint8), photometric="miniswhite")) == 155).all()
+
+
 def test_16_bit_color_keeps_its_upper_bits_and_says_so() -> None:
     color = np.dstack([VALUES, VALUES.T, VALUES])
     with pytest.warns(UserWarning, match=NOTE):

@@ -96,6 +96,12 @@ def test_size_of_jpeg_xl(height: int, width: int) -> None:
     assert jxl_size(codestream) == jxl_size(boxed.getvalue()) == (height, width)
 
 
+def test_size_of_the_longest_header_of_jpeg_xl() -> None:
+    side = 3 | (67_108_864 << 2)  # 30 bits, after a selector of 3
+    bits = (3 << 1) | (2 << 3) | (side << 36)  # a height of 3 in 30 bits, and ratio 0
+    assert jxl_size(b"\xff\x0a" + bits.to_bytes(9, "little") + bytes(20)) == (3, 67_108_865)
+
+
 @pytest.mark.parametrize(
     ("kind", "module", "extra"), [("HEIF", "pillow_heif", "heif"), ("JXL", "pillow_jxl.JpegXLImagePlugin", "jxl")]
 )

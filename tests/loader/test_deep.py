@@ -72,10 +72,14 @@ FILES: dict[str, tuple[bytes, str, Array | None]] = {
     "TIFF, gray": (saved(GRAY[0], "TIFF"), "tif", three(GRAY[0])),
     "TIFF, big-endian": (tiff(GRAY[0], byteorder=">", photometric="minisblack"), "tif", three(GRAY[0])),
     "TIFF, color": (tiff(COLOR, photometric="rgb"), "tif", COLOR),
+    "TIFF, white is 0": (tiff(65535 - GRAY[0], photometric="miniswhite"), "tif", three(GRAY[0])),
+    "TIFF, alpha": (tiff(np.dstack([COLOR, GRAY[0]]), photometric="rgb", extrasamples=["unassalpha"]), "tif", COLOR),
     "PGM": (saved(GRAY[0].astype(np.int32), "PPM"), "pgm", three(GRAY[0])),
     "NumPy, gray": (npy(GRAY[0]), "npy", GRAY[0][..., None]),
     "NumPy, big-endian": (npy(COLOR.astype(">u2")), "npy", COLOR),
     "TIFF, floats": (tiff(FLOATS), "tif", None),
+    "TIFF, float64": (tiff(FLOATS.astype(np.float64)), "tif", None),
+    "TIFF, 8 bits signed": (tiff(GRAY[0].astype(np.int8)), "tif", None),
     "NumPy, floats": (npy(FLOATS), "npy", None),
     "NumPy, signed": (npy(GRAY[0].astype(np.int32)), "npy", None),
 }
@@ -85,7 +89,7 @@ FILES: dict[str, tuple[bytes, str, Array | None]] = {
 def test_files_as_uint16(tmp_path: Path, data: bytes, ending: str, wanted: Array | None) -> None:
     (tmp_path / f"a.{ending}").write_bytes(data)
     if wanted is None:
-        message = r"its pixels are (float32|int32); accepted with depth='uint16': unsigned integers of 8 or 16 bits"
+        message = r"its pixels are (float|int)\d+; accepted with depth='uint16': unsigned integers of 8 or 16 bits"
         with pytest.raises(DecodeError, match=message):
             load(tmp_path, depth="uint16")
         return
@@ -101,7 +105,7 @@ def test_files_as_float32(tmp_path: Path, data: bytes, ending: str, wanted: Arra
     made = load(tmp_path, depth="float32")
     assert made.dtype == torch.float32
     if wanted is None:
-        own = three(FLOATS) if ending == "tif" else np.load(io.BytesIO(data))[..., None]
+        own = three(tifffile.imread(io.BytesIO(data))) if ending == "tif" else np.load(io.BytesIO(data))[..., None]
         assert np.array_equal(made[0], own.astype(np.float32))
     else:
         np.testing.assert_allclose(made[0], wanted / 65535, atol=1e-7)
@@ -120,6 +124,26 @@ def test_color_of_16_bits_in_a_png_is_refused(tmp_path: Path) -> None:
     cv2.imwrite(str(tmp_path / "a.png"), COLOR)
     with pytest.raises(DecodeError, match="color of 16 bits, of which 8 would be read; accepted: gray, or a TIFF"):
         load(tmp_path, depth="uint16")
+
+
+DEEP_REFUSED = {
+    "gray of 32 bits": (tiff(GRAY[0].astype(np.uint32)), "got uint32"),
+    "CMYK": (tiff(np.dstack([COLOR, GRAY[0]]), photometric="separated"), "color of 16 bits in CMYK pixels; accepted"),
+}
+
+
+@pytest.mark.parametrize(("data", "reason"), DEEP_REFUSED.values(), ids=list(DEEP_REFUSED))
+def test_tiffs_that_are_refused(tmp_path: Path, data: bytes, reason: str) -> None:
+    (tmp_path / "a.tif").write_bytes(data)
+    for depth in ("uint16", "float32"):
+        with pytest.raises(DecodeError, match=rf"a\.tif: .*{reason}"):
+            load(tmp_path, depth=depth)
+
+
+def test_deep_color_obeys_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a.tif").write_bytes(tiff(COLOR, photometric="rgb"))
+    with pytest.raises(DecodeError, match=r"a\.tif: 24 x 20 pixels by its header, more than the limit of 100"):
+        load(tmp_path, depth="uint16", max_pixels=100)
 
 
 SOURCES: dict[str, Callable[[Array], Any]] = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import math
+import zlib
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from variegate.arrays import ImageArray
 from variegate.decode.depth import as_read, readable_dtypes, wanted_depth
 from variegate.decode.header import as_stored
-from variegate.decode.limits import check_pixels, check_side, open_image_file
+from variegate.decode.limits import check_pixels, check_side
 from variegate.errors import DecodeError, one_line
 from variegate.program.depth import Depth
 from variegate.program.program import MAX_CHANNELS
@@ -24,9 +25,16 @@ NUMPY = b"\x93NUMPY"
 _TIFFS = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 _ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
 _ORIENTATION = 274
+_MAX_NUMPY_HEADER = 4096
+# Compressions of TIFF whose decoders stop at the size of a strip or tile, or are stopped there.
+_DEFLATES = (8, 32946)
+_COMPRESSIONS = (1, 5, *_DEFLATES)
 # Numbers of channels that are read of files of every kind, and Pillow's mode of them.
 _GRAY = 1
 _ALPHA = 4
+# Values of TIFF's tags: colors are red, green and blue; a fourth channel is alpha, premultiplied or not.
+_RGB = 2
+_ALPHAS = ((1,), (2,))
 _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 
 
@@ -38,8 +46,8 @@ def read_channels(
     image = None
     if data.startswith(NUMPY):
         image = _read_numpy(data, path, max_pixels)
-    elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_known(data) or _is_deep_color(data)):
-        image = _read_tiff(data, path, max_pixels)
+    elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_pillows(data, path, max_pixels)):
+        image = _read_tiff(data, path, max_pixels, channels)
     elif channels in _PILLOW_MODES:
         image = _read_pillow(data, path, max_pixels, channels)
     if channels is not None and image is not None and image.shape[2] != channels:
@@ -54,7 +62,12 @@ def read_numpy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[A
     version = np.lib.format.read_magic(file)
     read: Any = np.lib.format
     header = read.read_array_header_1_0 if version == (1, 0) else read.read_array_header_2_0
-    shape, is_fortran, dtype = header(file)
+    try:
+        shape, is_fortran, dtype = header(file, max_header_size=_MAX_NUMPY_HEADER)
+    except OSError:
+        raise
+    except Exception as error:  # a parser of damaged text raises nearly anything, also MemoryError
+        raise ValueError("damaged: a NumPy file whose header cannot be read") from error
     return shape, is_fortran, dtype
 
 
@@ -74,26 +87,27 @@ def _read_numpy(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     return as_read(np.frombuffer(data, dtype, count, file.tell()).reshape(size), path)
 
 
-def _is_known(data: bytes) -> bool:
-    """A TIFF that Pillow reads, or that is too damaged to have channels."""
-    try:
-        with open_image_file(data, ("TIFF",)):
-            return True
-    except Exception as error:  # damaged files make Pillow's plug-ins raise nearly anything
-        return not isinstance(error, (OSError, SyntaxError)) or len(data) < 16
-
-
-def _is_deep_color(data: bytes) -> bool:
-    """A TIFF of more than 8 bits whose colors Pillow would reduce, if these are to be kept."""
-    if wanted_depth() in (None, Depth.UINT8):
-        return False
+def _is_pillows(data: bytes, path: str, max_pixels: int | None) -> bool:
+    """A TIFF whose pixels Pillow keeps, or that is too damaged to have channels."""
     from variegate.decode.pillow import PillowFile
 
-    with PillowFile(data, "") as file:
-        return file.bits > 8 and not file.is_gray
+    try:
+        opened = PillowFile(data, path, max_pixels, ("TIFF",))
+    except DecodeError as error:
+        if error.__cause__ is None:  # a limit
+            raise
+        return not isinstance(error.__cause__, (OSError, SyntaxError)) or len(data) < 16
+    with opened as file:
+        if file.has_other_numbers:
+            return False
+        is_deep_color = file.bits > 8 and not file.is_gray and wanted_depth() not in (None, Depth.UINT8)
+        if is_deep_color:
+            file.check_deep_color()
+        return not is_deep_color
 
 
-def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
+def _read_tiff(data: bytes, path: str, max_pixels: int | None, channels: int | None) -> Image_HWC:
+    """[H, W, C]; where not all ``channels`` are asked for, gray is repeated and the alpha of colors is dropped."""
     try:
         import tifffile
     except ImportError as error:
@@ -103,7 +117,9 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
             page: Any = file.pages[0]
             shape = int(page.imagelength), int(page.imagewidth), int(page.samplesperpixel)
             size = _check(path, shape, page.dtype, max_pixels)
+            _check_segments(file.filehandle, page, size, path, max_pixels)
             orientation = int(getattr(page.tags.get(_ORIENTATION), "value", 1))
+            has_alpha = page.photometric == _RGB and size[2] == _ALPHA and tuple(page.extrasamples) in _ALPHAS
             values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
     except DecodeError:
@@ -118,7 +134,30 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None) -> Image_HWC:
     sides = (size[1], size[0]) if orientation >= 5 else size[:2]
     image = np.empty((*sides, size[2]), values.dtype)
     as_stored(image, orientation)[...] = stored
-    return image
+    if channels in (None, 3) and size[2] == _GRAY:
+        return np.repeat(image, 3, axis=2)
+    return np.ascontiguousarray(image[..., :3]) if channels in (None, 3) and has_alpha else image
+
+
+def _check_segments(file: Any, page: Any, size: tuple[int, int, int], path: str, max_pixels: int | None) -> None:
+    """Raise DecodeError for a TIFF whose strips or tiles take more memory than ``max_pixels`` accepts, by its header or
+    when they are decompressed."""
+    if page.compression not in _COMPRESSIONS:
+        kind = getattr(page.compression, "name", page.compression)
+        raise DecodeError(path, f"its compression is {kind}; accepted for its channels: none, LZW, deflate")
+    if math.prod(page.shaped) != math.prod(size):
+        raise DecodeError(path, "damaged: its headers disagree about its size")
+    rows, columns = (page.tilelength, page.tilewidth) if page.is_tiled else (min(page.rowsperstrip, size[0]), size[1])
+    check_pixels(path, rows * max(1, page.tiledepth), columns, max_pixels, size[2])
+    if page.compression not in _DEFLATES:
+        return
+    segment = rows * columns * size[2] * page.dtype.itemsize
+    used = math.prod(page.chunked)
+    for offset, count in zip(page.dataoffsets[:used], page.databytecounts[:used], strict=False):
+        file.seek(offset)
+        if len(zlib.decompressobj().decompress(file.read(count), segment + 1)) > segment:
+            accepted = f"{segment:,} bytes, as its header says"
+            raise DecodeError(path, f"damaged: a strip or tile of more bytes than it has pixels; accepted: {accepted}")
 
 
 def _read_pillow(data: bytes, path: str, max_pixels: int | None, channels: int) -> Image_HWC:

@@ -173,7 +173,9 @@ def image_size(data: bytes, name: str = "<bytes>", max_pixels: int | None = None
         return several.shape[0], several.shape[1]
     with PillowFile(data, name, max_pixels) as file:
         height, width = file.stored_size
-        return (width, height) if file.orientation() >= 5 else (height, width)
+        # The size that Pillow names of a TIFF is upright.
+        is_swapped = file.kind != "TIFF" and file.orientation() >= 5
+        return (width, height) if is_swapped else (height, width)
 
 
 Source = StrPath | bytes | bytearray | memoryview

@@ -195,7 +195,7 @@ def reason_for(error: BaseException, data: bytes) -> str:
     if isinstance(error, UnidentifiedImageError):
         kind, is_read = _kind_of(data)
         if is_read:
-            return f"damaged or truncated: it begins as a {kind} but its header cannot be read ({size})"
+            return f"damaged or truncated: it begins as {kind} but its header cannot be read ({size})"
         if kind:
             return f"its contents are {kind}, whatever its name; accepted: {_READ}"
         return f"not an image: no known format begins with {data[:12]!r}"

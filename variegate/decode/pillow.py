@@ -40,8 +40,11 @@ _IN_GRAY = ("1", "L", "LA", "La")
 _UNSIGNED_16 = ("PNG", "PPM")
 _PNG_DEPTH_AT = 24
 # Tags of TIFF, and a value of the last.
-_BITS_PER_SAMPLE, _TILE_WIDTH, _TILE_LENGTH, _EXTRA_SAMPLES = 258, 322, 323, 338
+_BITS_PER_SAMPLE, _PHOTOMETRIC, _TILE_WIDTH, _TILE_LENGTH, _EXTRA_SAMPLES, _SAMPLE_FORMAT = 258, 262, 322, 323, 338, 339
+# Values of the tags of colors, of more channels, and of kinds of numbers.
+_WHITE_IS_ZERO, _RGB = 0, 2
 _UNSPECIFIED = 0
+_UNSIGNED, _SIGNED = 1, 2
 
 
 class _DecodeErrors:
@@ -112,7 +115,7 @@ class PillowFile:
 
     @property
     def stored_size(self) -> tuple[int, int]:
-        """Height and width by the header."""
+        """Height and width by the header. They are upright for a TIFF."""
         return self._image.height, self._image.width
 
     def orientation(self) -> int:
@@ -155,6 +158,8 @@ class PillowFile:
         if has_range:
             values = np.clip(values, 0, full).astype(np.uint32)
             values = ((values * 65535 + full // 2) // full).astype(np.uint16)
+            if _is_negative(image):
+                values = np.uint16(65535) - values
         values = as_read(values, self._path)
         height, width = values.shape
         shown = (width, height) if turn >= 5 else (height, width)
@@ -180,6 +185,20 @@ class PillowFile:
             bits = image.tag_v2.get(_BITS_PER_SAMPLE, 8)  # type: ignore[attr-defined]
             return 16 if max(bits if isinstance(bits, tuple) else (bits,)) > 8 else 8
         return 8
+
+    @property
+    def has_other_numbers(self) -> bool:
+        """A gray TIFF whose numbers Pillow takes for others: signed ones of 8 bits, unsigned ones of 32 bits."""
+        number = getattr(self._image, "tag_v2", {}).get(_SAMPLE_FORMAT, (_UNSIGNED,))
+        formats = number if isinstance(number, tuple) else (number,)
+        return (self.bits == 8 and _SIGNED in formats) or (self._image.mode == "I" and _UNSIGNED in formats)
+
+    def check_deep_color(self) -> None:
+        """Raise DecodeError for a TIFF of more than 8 bits that is not RGB or RGBA."""
+        self._check_channels()
+        if self._image.tag_v2.get(_PHOTOMETRIC) != _RGB:  # type: ignore[attr-defined]
+            reason = f"color of {self.bits} bits in {self.mode} pixels; accepted: gray, RGB, RGBA"
+            raise DecodeError(self._path, reason)
 
     def _check_channels(self) -> None:
         """Raises DecodeError for a TIFF with channels of unspecified meaning, such as near infrared."""
@@ -221,9 +240,15 @@ def gray_range(image: Image.Image, name: str) -> int:
     return (1 << int(bits[0] if isinstance(bits, tuple) else bits)) - 1
 
 
-def _scaled_gray(image: Image.Image, full: int) -> UInt8Array:
+def _scaled_gray(image: Image.Image, full: int, is_negative: bool = False) -> UInt8Array:
     """uint8 [H, W] of a gray image of 16 bits."""
-    return scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
+    levels = scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
+    return np.uint8(255) - levels if is_negative else levels
+
+
+def _is_negative(image: Image.Image) -> bool:
+    """A TIFF whose white is 0, which Pillow inverts only up to 8 bits."""
+    return getattr(image, "tag_v2", {}).get(_PHOTOMETRIC) == _WHITE_IS_ZERO
 
 
 def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -> Image_HWC:
@@ -233,11 +258,12 @@ def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -
     img_HWC = np.empty((*shown, len(mode)), np.uint8)
     stored = as_stored(img_HWC, orientation)
     rows = max(1, _STRIP // width)
+    is_negative = _is_negative(image)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         strip = image if rows >= height else image.crop((0, top, width, bottom))
         if full:
-            strip = Image.fromarray(_scaled_gray(strip, full))
+            strip = Image.fromarray(_scaled_gray(strip, full, is_negative))
         pixels = np.asarray(strip if strip.mode == mode else strip.convert(mode))
         stored[top:bottom] = pixels[:, :, None] if pixels.ndim == 2 else pixels
     return img_HWC

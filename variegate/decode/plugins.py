@@ -19,8 +19,8 @@ _JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
 _JXL_SIDE_BITS = (9, 13, 18, 30)
 # Width to height, by the three bits of the ratio; 0 means that the width follows.
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
-# At most: two sides with their selectors, and the ratio.
-_JXL_HEADER_BYTES = 10
+# At most: the signature, and two sides with their selectors and the ratio.
+_JXL_HEADER_BYTES = 11
 _MOST_BOXES = 64
 
 
