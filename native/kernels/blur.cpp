@@ -220,7 +220,7 @@ void weigh_cells(const Element *plane, const i64 *cells, const i16 *weights, i64
   for (i64 x = 0; x < width; x++) {
     Sum total = HALF_UNIT<Sum, KERNEL_WEIGHT_BITS>;
     for (i64 i = 0; i < count; i++) total += (Sum)plane[cells[i] + x] * (Sum)weights[i];
-    out[x] = clip<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
+    out[x] = to_element<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
   }
 }
 void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, u8 *out) {
@@ -240,8 +240,14 @@ void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 coun
   }
 }
 
+// Adds results of a further kernel. Each is clipped before the sum, which adds the positive part of a kernel and the
+// positive part of its negative to an absolute value.
 template <class Element> void add_row(Element *row, const Element *more, i64 width) {
-  for (i64 x = 0; x < width; x++) row[x] = clip<Element>((SumOf<Element>)row[x] + (SumOf<Element>)more[x]);
+  using Sum = SumOf<Element>;
+  for (i64 x = 0; x < width; x++) {
+    const Element first = clip<Element>((Sum)row[x]), second = clip<Element>((Sum)more[x]);
+    row[x] = clip<Element>((Sum)first + (Sum)second);
+  }
 }
 void add_row(u8 *row, const u8 *more, i64 width) {
   for (i64 x = 0; x < width; x += REGISTER)

@@ -17,6 +17,12 @@ struct Line {
 // The scale from 0..1. For integers it is almost white + 1, so that truncation maps values just below 1 to white.
 template <class Element> constexpr f32 GREATEST = IS_FLOAT<Element> ? 1 : WHITE<Element> + 0.999f;
 
+// Scales a threshold of 0..255. Callers scale pixels by x / 255 or by x * (1 / 255), which may differ in the last bit:
+// the lesser of both, so that a pixel on the threshold is never below it.
+template <class Element> VG_INLINE f32 threshold_of(f32 level) {
+  return min_of(level * WHITE<Element> / 255, level * UNIT<Element>);
+}
+
 // Number of bins of EQUALIZE's histogram.
 constexpr i64 BINS = 256;
 
@@ -145,11 +151,11 @@ void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 cou
       return;
     }
     case Op::SOLARIZE: {
-      const f32 threshold = first * UNIT<Element>;
+      const f32 threshold = threshold_of<Element>(first);
       return change([=](f32 value) { return pick(value < threshold, value, white - value); });
     }
     case Op::SOLARIZE_ADD: {
-      const f32 addition = first * UNIT<Element>, threshold = second * UNIT<Element>;
+      const f32 addition = first * UNIT<Element>, threshold = threshold_of<Element>(second);
       return change([=](f32 value) { return value + pick(value < threshold, addition, 0); });
     }
     case Op::INVERT: return change([=](f32 value) { return white - value; });

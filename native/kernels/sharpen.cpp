@@ -129,6 +129,11 @@ void prepare_sharpen(f32 factor, SharpenScratch &sharpen) {
   }
 }
 
+// Clips a pixel of the border, which is not blended. Only floats may be outside black and white.
+template <class Element> VG_INLINE Element clip_pixel(Element value) {
+  return IS_FLOAT<Element> ? truncate_value<Element>((f32)value) : value;
+}
+
 template <class Element>
 void sharpen_row(const FilterImageOf<Element> &image, i64 y, const SharpenScratch &sharpen, PlanesOf<Element> out) {
   const i64 width = image.width, height = image.height;
@@ -137,12 +142,12 @@ void sharpen_row(const FilterImageOf<Element> &image, i64 y, const SharpenScratc
     const Element *row = image.line(y, c);
     Element *to = out[c];
     if (is_border) {
-      copy_values(to, row, width);
+      for (i64 x = 0; x < width; x++) to[x] = clip_pixel(row[x]);
       continue;
     }
     sharpen_columns(row - image.step(), row, row + image.step(), width, sharpen, to);
-    to[0] = row[0];
-    to[width - 1] = row[width - 1];
+    to[0] = clip_pixel(row[0]);
+    to[width - 1] = clip_pixel(row[width - 1]);
   }
 }
 

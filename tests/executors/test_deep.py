@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import variegate as vg
 from tests import oracle
 from tests.images import Image, noise, photo
 from tests.oracle.instruction import deep_pixels
 from tests.programs import SEMANTIC, program_of, random_program, step
+from variegate import transforms as T
 from variegate.executors import cpu
 from variegate.program.depth import Depth
 from variegate.program.ops import NEEDS_LEVELS, SPECS, Op
@@ -122,6 +124,50 @@ def test_blends(depth: Depth, output: Output) -> None:
         alpha=np.arange(30 * 20, dtype=np.uint8),
     )
     check(program_of([[step(Op.INVERT)], []], images, output).replace(blend=blend), images, depth)
+
+
+def test_pixels_on_a_threshold_are_not_below_it() -> None:
+    """However they were scaled; as those of uint8."""
+    levels = np.arange(256, dtype=np.uint8)[None, :, None]
+    scaled = [levels / np.float32(255), levels * (np.float32(1) / np.float32(255)), levels * np.uint16(257)]
+    wholes = [1.0, 1.0, 65535.0]
+    for threshold in range(256):
+        steps = [step(Op.SOLARIZE, threshold)], [step(Op.SOLARIZE_ADD, 50, threshold)]
+        wanted = cpu.run(program_of(steps, [levels] * 2, Output(layout="NHWC")), [levels] * 2, num_threads=1)
+        for image, whole in zip(scaled, wholes, strict=True):
+            depth = Depth.UINT16 if whole > 1 else Depth.FLOAT32
+            program = program_of(steps, [levels] * 2, Output(layout="NHWC")).for_depth(depth)
+            for made, expected in zip(cpu.run(program, [image] * 2, num_threads=1), wanted, strict=True):
+                np.testing.assert_allclose(made / whole, expected / 255.0, atol=1e-6)
+
+
+BLURS = (T.GaussianBlur(5), T.MotionBlur(), T.Defocus(), T.ZoomBlur(), T.Convolve([[0.25, 0.5, 0.25]]), T.Resize(9))
+
+
+@pytest.mark.parametrize("transform", BLURS, ids=lambda transform: type(transform).__name__)
+def test_blurs_keep_floats_beyond_black_and_white(transform: Any) -> None:
+    for value in (-2.0, 3.0):
+        image = np.full((12, 14, 3), value, np.float32)
+        np.testing.assert_allclose(vg.Augmenter(transform, seed=0)([image], ids=[0])[0], value, rtol=1e-3)
+
+
+def test_blends_keep_floats_beyond_black_and_white() -> None:
+    images = [np.full((12, 14, 3), value, np.float32) for value in (2.0, 3.0)]
+    blend = Blend(
+        target=np.array([0, 0], np.int32),
+        weight=np.array([0.25, 0.75], np.float32),
+        row=np.array([0, 1], np.int32),
+    )
+    program = program_of([[], []], images, Output(layout="NHWC")).replace(blend=blend).for_depth(Depth.FLOAT32)
+    np.testing.assert_allclose(cpu.run(program, images, num_threads=1)[0], 2.75, rtol=1e-6)
+
+
+@pytest.mark.parametrize("side", [2, 7])
+def test_sharpness_clips_the_border_as_well(side: int) -> None:
+    for value, expected in ((2.0, 1.0), (-1.0, 0.0), (0.5, 0.5)):
+        image = np.full((side, side, 3), value, np.float32)
+        program = program_of([[step(Op.SHARPNESS, 1.5)]], [image], Output(layout="NHWC")).for_depth(Depth.FLOAT32)
+        assert np.unique(cpu.run(program, [image], num_threads=1)[0]).tolist() == [expected]
 
 
 @every_depth

@@ -41,6 +41,25 @@ def test_kinds_of_numbers_are_torchvisions(dtype: str, scale: bool, expected: Ca
     torch.testing.assert_close(batch[1].permute(2, 0, 1), expected(PLANES), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("image_dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("dtype", ["uint16", "int16", "int8", "int32", "float64"])
+def test_black_and_white_of_deep_images_are_those_of_the_dtype(image_dtype: str, dtype: str) -> None:
+    image = np.array([[[0], [1 if image_dtype == "float32" else 65535]]], image_dtype)
+    if (image_dtype, dtype) == ("float32", "int32"):
+        return  # refused, see below
+    out = T.ToDtype(dtype, scale=True)(image)
+    assert out.dtype == getattr(torch, dtype)
+    # Shifts leave the lowest bits 0, as in torchvision.
+    white = 1 if dtype == "float64" else 65535 << 15 if dtype == "int32" else np.iinfo(dtype).max
+    assert out.reshape(-1).tolist() == [0, white]
+
+
+@pytest.mark.parametrize("vertical", [False, True])
+def test_crops_of_uint16_are_those_of_uint8(vertical: bool) -> None:
+    crops = T.TenCrop((21, 30), vertical)
+    assert torch.equal(crops(IMAGE.astype(np.uint16)).to(torch.uint8), crops(IMAGE))
+
+
 def test_uint8_in_front_is_nothing() -> None:
     end = [T.Resize(20), T.ToDtype("float32", True), T.Normalize(0.5, 1)]
     t = T.Compose([T.ToImage(), T.ToDtype("uint8", True), *end])

@@ -266,7 +266,7 @@ class Convolve(Transform):
 
     For example, ``[[0, -1, 0], [-1, 5, -1], [0, -1, 0]]`` sharpens. The kernel is not flipped (its first weight is for
     the neighbor above and to the left), as in PyTorch and OpenCV. Edges are replicated. Weights have steps of 2**-14;
-    results are rounded to the nearest level and clipped to 0..255.
+    results are rounded to the nearest level and clipped to 0..255, except for float32 images.
     """
 
     kernel: Annotated[Sequence[Sequence[float]], Converted(_kernel_weights, _KERNEL_WEIGHTS)]

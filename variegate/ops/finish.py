@@ -59,10 +59,15 @@ class Cast:
             if torch.iinfo(dtype).bits > 16:
                 accepted = "integers of at most 16 bits, as the range of larger ones is beyond that of such a float"
                 raise ValueError(f"ToDtype({self.dtype!r}, scale=True) of {before}: accepted: {accepted}")
-            # As in torchvision: below max + 1, so that only 1.0 becomes the maximum.
-            return images.mul(float(torch.iinfo(dtype).max) + 1.0 - 1e-3).to(dtype)
+            # As in torchvision: below max + 1, so that only 1.0 becomes the maximum. Clipped, because float32 rounds
+            # the factor of uint16 to max + 1, and float16 would round that of uint8.
+            greatest = torch.iinfo(dtype).max
+            numbers = images.to(torch.promote_types(images.dtype, torch.float32)).mul(float(greatest) + 1.0 - 1e-3)
+            return numbers.clamp(torch.iinfo(dtype).min, greatest).to(dtype)
         if dtype.is_floating_point:
             return images.to(dtype).mul_(1.0 / torch.iinfo(images.dtype).max)
+        if images.dtype == torch.uint16:
+            images = images.to(torch.int32)  # PyTorch does not shift uint16
         shift = _WHOLE_BITS[self.dtype] - _WHOLE_BITS[before]
         if shift < 0:
             return images.bitwise_right_shift(-shift).to(dtype)
@@ -114,7 +119,10 @@ class Crops(_Cuts):
         down, across = (-2, -1) if layout == "NCHW" else (-3, -2)
         crops = self._five(images, down, across)
         if self.mirror:
-            crops += self._five(images.flip(down if self.mirror == "vertical" else across), down, across)
+            # PyTorch does not flip uint16.
+            bits = images.view(torch.int16) if images.dtype == torch.uint16 else images
+            mirrored = bits.flip(down if self.mirror == "vertical" else across).view(images.dtype)
+            crops += self._five(mirrored, down, across)
         return torch.stack(crops, dim=-4)
 
     def _five(self, images: torch.Tensor, down: int, across: int) -> list[torch.Tensor]:
