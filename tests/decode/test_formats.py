@@ -102,6 +102,11 @@ def test_ghostscript_is_not_started(
     assert traced_ghostscript.exists()
 
 
+def test_a_cut_header_names_its_kind() -> None:
+    with pytest.raises(DecodeError, match=r"^a: damaged or truncated: it begins as AVIF but its header cannot be read"):
+        read_image(b"\0\0\0\x20ftypavif" + bytes(8), "a")
+
+
 @pytest.mark.parametrize(
     ("kind", "start"),
     [

@@ -140,6 +140,41 @@ def test_tiffs_that_are_refused(tmp_path: Path, data: bytes, reason: str) -> Non
             load(tmp_path, depth=depth)
 
 
+def test_what_is_accepted_depends_on_the_depth(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(npy(GRAY[0].astype(np.uint32)))
+    for depth, accepted in (
+        ("uint8", r"uint8 \[H, W\] .*, or uint16, scaled to 8 bits"),
+        ("uint16", r"uint8 or uint16 \[H, W\] or \[H, W, C\] with up to 32 channels; channels last"),
+        ("float32", r"uint8, uint16, signed integers or floats \[H, W\]"),
+    ):
+        with pytest.raises(DecodeError, match=rf"a\.npy: got uint32\[20, 24\]; accepted: {accepted}"):
+            load(tmp_path, depth=depth)
+
+
+def deep_avif() -> bytes:
+    """An AVIF whose header says that it has more than 8 bits."""
+    data = bytearray(saved(LEVELS, "AVIF"))
+    data[data.index(b"av1C") + 6] |= 0x40
+    bits = data.index(b"pixi") + 9
+    data[bits : bits + 3] = bytes([10, 10, 10])
+    return bytes(data)
+
+
+def deep_heif() -> bytes:
+    heif = pytest.importorskip("pillow_heif")
+    stream = io.BytesIO()
+    heif.from_bytes("RGB;16", (24, 20), COLOR.tobytes()).save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("make", [deep_avif, deep_heif])
+def test_deep_color_of_which_8_bits_would_be_read(tmp_path: Path, make: Callable[[], bytes]) -> None:
+    (tmp_path / "a.avif").write_bytes(make())
+    for depth in ("uint16", "float32"):
+        with pytest.raises(DecodeError, match=r"a\.avif: color of 16 bits, of which 8 would be read; accepted: gray"):
+            load(tmp_path, depth=depth)
+
+
 def test_deep_color_obeys_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.tif").write_bytes(tiff(COLOR, photometric="rgb"))
     with pytest.raises(DecodeError, match=r"a\.tif: 24 x 20 pixels by its header, more than the limit of 100"):

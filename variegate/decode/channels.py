@@ -23,7 +23,13 @@ Image_HWC = ImageArray
 
 NUMPY = b"\x93NUMPY"
 _TIFFS = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
-_ACCEPTED = f"uint8 [H, W] or [H, W, C] with up to {MAX_CHANNELS} channels, or uint16, scaled to 8 bits"
+_ACCEPTED_SHAPES = f"[H, W] or [H, W, C] with up to {MAX_CHANNELS} channels"
+# The arrays that are accepted in a depth; in 8 bits if it is not listed.
+_ACCEPTED: dict[Depth | None, str] = {
+    Depth.UINT16: f"uint8 or uint16 {_ACCEPTED_SHAPES}",
+    Depth.FLOAT32: f"uint8, uint16, signed integers or floats {_ACCEPTED_SHAPES}",
+}
+_ACCEPTED_IN_8_BITS = f"uint8 {_ACCEPTED_SHAPES}, or uint16, scaled to 8 bits"
 _ORIENTATION = 274
 _MAX_NUMPY_HEADER = 4096
 # Compressions of TIFF whose decoders stop at the size of a strip or tile, or are stopped there.
@@ -174,7 +180,8 @@ def _check(path: str, shape: Any, dtype: Any, max_pixels: int | None) -> tuple[i
     is_image = len(shape) in (2, 3) and np.dtype(dtype).name in readable_dtypes()
     height, width, channels = (*shape, 1)[:3] if is_image else (0, 0, 0)
     if not is_image or not 0 < channels <= MAX_CHANNELS or (height in (1, 3) and channels not in (1, 3)):
-        raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {_ACCEPTED}; channels last")
+        accepted = _ACCEPTED.get(wanted_depth(), _ACCEPTED_IN_8_BITS)
+        raise DecodeError(path, f"got {dtype}{list(shape)}; accepted: {accepted}; channels last")
     check_pixels(path, height, width, max_pixels, channels)
     check_side(path, height, width)
     return height, width, channels

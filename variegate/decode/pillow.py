@@ -39,6 +39,8 @@ _IN_GRAY = ("1", "L", "LA", "La")
 # Formats whose mode "I" holds unsigned integers of 16 bits.
 _UNSIGNED_16 = ("PNG", "PPM")
 _PNG_DEPTH_AT = 24
+# Of AVIF: the box of its code's settings, where a byte is in it, and that byte's bit for more than 8 bits.
+_AVIF_SETTINGS, _AVIF_DEPTH_AT, _AVIF_IS_DEEP = b"av1C", 6, 0x40
 # Tags of TIFF, and a value of the last.
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _TILE_WIDTH, _TILE_LENGTH, _EXTRA_SAMPLES, _SAMPLE_FORMAT = 258, 262, 322, 323, 338, 339
 # Values of the tags of colors, of more channels, and of kinds of numbers.
@@ -178,6 +180,9 @@ class PillowFile:
             return max(8, data[_PNG_DEPTH_AT])
         if image.format == "HEIF":
             return 16 if image.info["bit_depth"] > 8 else 8
+        if image.format == "AVIF":
+            at = data.find(_AVIF_SETTINGS) + _AVIF_DEPTH_AT
+            return 16 if at >= _AVIF_DEPTH_AT and at < len(data) and data[at] & _AVIF_IS_DEEP else 8
         if image.format == "PPM":  # the raw decoder, which takes no 16 bits of color, has no maximum
             args = image.tile[0].args if image.tile else ()
             return 16 if isinstance(args, tuple) and isinstance(args[-1], int) and args[-1] > 255 else 8
