@@ -95,27 +95,30 @@ def test_bad_numpy_headers(shape: str) -> None:
         read_image(numpy_header(shape), "a")
 
 
-def bomb(image: npt.NDArray[Any], num_bytes: int) -> bytes:
-    """A TIFF whose only strip inflates to ``num_bytes``."""
+def bomb(image: npt.NDArray[Any], num_bytes: int, compression: int = 8) -> bytes:
+    """A TIFF whose only strip has ``num_bytes`` when it is decompressed, by deflate or PackBits."""
     made = tiff(image, planarconfig="contig", compression="zlib", rowsperstrip=len(image))
-    strip = zlib.compress(bytes(num_bytes), 9)
+    strip = zlib.compress(bytes(num_bytes), 9) if compression == 8 else b"\x9d\0" * (num_bytes // 100)
     with tifffile.TiffFile(io.BytesIO(made)) as file:
         tags = file.pages[0].tags
         places = {tags[273].valueoffset: len(made), tags[279].valueoffset: len(strip)}
         kinds = [tags[273].dtype, tags[279].dtype]
+        compressed = tags[259].valueoffset
     assert {int(kind) for kind in kinds} <= {3, 4}
     changed = bytearray(made + strip)
     for (place, value), kind in zip(places.items(), kinds, strict=True):
         size = 2 if kind == 3 else 4
         changed[place : place + size] = value.to_bytes(size, "little")
+    changed[compressed : compressed + 2] = compression.to_bytes(2, "little")
     return bytes(changed)
 
 
-def test_strips_do_not_inflate_beyond_their_pixels() -> None:
+@pytest.mark.parametrize("compression", [8, 32773])
+def test_strips_do_not_inflate_beyond_their_pixels(compression: int) -> None:
     image = noise(10, 10, 5)
-    assert (read_image(bomb(image, 500)) == 0).all()
+    assert (read_image(bomb(image, 500, compression)) == 0).all()
     with pytest.raises(DecodeError, match="a strip or tile of more bytes than it has pixels; accepted: 500 bytes"):
-        read_image(bomb(image, 40_000_000), "a")
+        read_image(bomb(image, 4_000_000, compression), "a")
 
 
 def test_tiles_are_not_larger_than_the_limit() -> None:
@@ -127,7 +130,9 @@ def test_tiles_are_not_larger_than_the_limit() -> None:
 
 def test_other_compressions_are_refused() -> None:
     data = tiff(noise(16, 16, 5), planarconfig="contig", compression="lzma")
-    with pytest.raises(DecodeError, match="a: its compression is LZMA; accepted for its channels: none, LZW, deflate"):
+    with pytest.raises(
+        DecodeError, match="a: its compression is LZMA; accepted for its channels: none, LZW, deflate, PackBits"
+    ):
         read_image(data, "a")
 
 

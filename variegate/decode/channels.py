@@ -34,7 +34,8 @@ _ORIENTATION = 274
 _MAX_NUMPY_HEADER = 4096
 # Compressions of TIFF whose decoders stop at the size of a strip or tile, or are stopped there.
 _DEFLATES = (8, 32946)
-_COMPRESSIONS = (1, 5, *_DEFLATES)
+_PACK_BITS = 32773
+_COMPRESSIONS = (1, 5, _PACK_BITS, *_DEFLATES)
 # Numbers of channels that are read of files of every kind, and Pillow's mode of them.
 _GRAY = 1
 _ALPHA = 4
@@ -150,20 +151,36 @@ def _check_segments(file: Any, page: Any, size: tuple[int, int, int], path: str,
     when they are decompressed."""
     if page.compression not in _COMPRESSIONS:
         kind = getattr(page.compression, "name", page.compression)
-        raise DecodeError(path, f"its compression is {kind}; accepted for its channels: none, LZW, deflate")
+        raise DecodeError(path, f"its compression is {kind}; accepted for its channels: none, LZW, deflate, PackBits")
     if math.prod(page.shaped) != math.prod(size):
         raise DecodeError(path, "damaged: its headers disagree about its size")
     rows, columns = (page.tilelength, page.tilewidth) if page.is_tiled else (min(page.rowsperstrip, size[0]), size[1])
     check_pixels(path, rows * max(1, page.tiledepth), columns, max_pixels, size[2])
-    if page.compression not in _DEFLATES:
+    if page.compression not in (_PACK_BITS, *_DEFLATES):
         return
     segment = rows * columns * size[2] * page.dtype.itemsize
     used = math.prod(page.chunked)
     for offset, count in zip(page.dataoffsets[:used], page.databytecounts[:used], strict=False):
         file.seek(offset)
-        if len(zlib.decompressobj().decompress(file.read(count), segment + 1)) > segment:
+        if _unpacked_length(file.read(count), page.compression, segment + 1) > segment:
             accepted = f"{segment:,} bytes, as its header says"
             raise DecodeError(path, f"damaged: a strip or tile of more bytes than it has pixels; accepted: {accepted}")
+
+
+def _unpacked_length(data: bytes, compression: int, most: int) -> int:
+    """The number of bytes, of deflate counted up to ``most``."""
+    if compression in _DEFLATES:
+        return len(zlib.decompressobj().decompress(data, most))
+    length = position = 0
+    while position < len(data):
+        code = data[position]
+        if code < 128:  # code + 1 bytes follow
+            length += code + 1
+            position += code + 2
+        else:  # the next byte is repeated; 128 means nothing
+            length += 257 - code if code > 128 else 0
+            position += 2 if code > 128 else 1
+    return length
 
 
 def _read_pillow(data: bytes, path: str, max_pixels: int | None, channels: int) -> Image_HWC:
