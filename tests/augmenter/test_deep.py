@@ -45,7 +45,7 @@ FORMATS = {
     "normalized": (NORMALIZED, {}, torch.float32),
     "normalized, float16": (NORMALIZED, {"dtype": "float16", "layout": "NHWC"}, torch.float16),
     "ToDtype": (T.ToDtype("float32", scale=True), {}, torch.float32),
-    "ToDtype, uint8": (T.ToDtype("uint8", scale=True), {}, None),
+    "ToDtype, uint8": (T.ToDtype("uint8", scale=True), {}, torch.uint8),
     "mixed": (T.CutMix(), {}, None),
     "blended": (T.AugMix(), {}, None),
     "views": (T.MultiView([T.RandomResizedCrop(16), T.CenterCrop(8)]), {}, None),

@@ -54,6 +54,21 @@ def test_black_and_white_of_deep_images_are_those_of_the_dtype(image_dtype: str,
     assert out.reshape(-1).tolist() == [0, white]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_deep_images_are_converted_to_uint8(dtype: str) -> None:
+    white = 1 if dtype == "float32" else 65535
+    image = (np.array([[[0], [0.5], [1]]]) * white).astype(dtype)
+    to_uint8 = T.ToDtype("uint8", scale=True)
+    for t in (to_uint8, T.Compose([to_uint8, T.RandomHorizontalFlip(0.0)])):
+        for made in (t(image), vg.Augmenter(t)([image])[0], vg.Augmenter(t)([image, image[:, :2]])[0]):
+            assert made.dtype == torch.uint8
+            assert made.reshape(-1).tolist() == [0, 127, 255]
+    assert T.Compose([T.FiveCrop(1), to_uint8])(image).dtype == torch.uint8
+    floats = T.Compose([to_uint8, T.ToDtype("float32", scale=False)])(image)
+    np.testing.assert_allclose(floats.reshape(-1), [0, 127.5, 255], atol=0.01)
+    assert torch.equal(T.Compose([to_uint8, T.Normalize(0.5, 0.5)])(image), T.Normalize(0.5, 0.5)(image))
+
+
 @pytest.mark.parametrize("vertical", [False, True])
 def test_crops_of_uint16_are_those_of_uint8(vertical: bool) -> None:
     crops = T.TenCrop((21, 30), vertical)

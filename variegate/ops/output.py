@@ -111,7 +111,8 @@ class ToDtype(Transform):
     ``dtype`` is a name or a torch dtype. float32, float16 and bfloat16 are overridden by the ``dtype`` of the
     Augmenter; a ``Normalize`` may follow. float64, int8, int16, int32, int64 and uint16 are computed from the finished
     tensor, outside of the fused pass. With ``scale``, integers are shifted to their range, as in torchvision. uint8
-    does nothing.
+    leaves uint8 images unchanged, and any operation may follow; results of uint16 and float32 images are converted to
+    it.
     """
 
     dtype: Annotated[AnyDtype, _DTYPE] = "float32"
@@ -128,12 +129,17 @@ class ToDtype(Transform):
         output, dtype = image.output, cast(str, self.dtype)
         is_cut = is_cut_only(output)
         if not is_cut or dtype not in get_args(DtypeName):
+            conversion = Cast(dtype, self.scale)
             if dtype != "uint8" or output.is_float or not is_cut:
-                image.set_output(followed_by(output, Cast(dtype, self.scale)), self, _LAST)
+                image.set_output(followed_by(output, conversion), self, _LAST)
+            else:
+                image.set_output(replace(output, to_uint8=output.to_uint8 or conversion), self, _LAST)
             return
         if not output.is_float:
             output = _normalized(output, (0.0,), (1.0 if self.scale else 1.0 / 255.0,))
-            output = replace(output, is_unscaled=not self.scale)
+            # Images that are scaled to uint8 have its numbers, although they are not rounded.
+            is_unscaled = not self.scale and (output.to_uint8 is None or not output.to_uint8.scale)
+            output = replace(output, is_unscaled=is_unscaled)
         # Floats are converted without scaling, as in torchvision.
         image.set_output(replace(output, dtype=dtype), self, _LAST)
 

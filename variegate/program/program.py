@@ -63,6 +63,8 @@ class Output:
     steps: tuple[Any, ...] = ()
     # If True, ``x / 255`` is normalized for every dtype, instead of ``x / white``.
     is_unscaled: bool = False
+    # A ``Cast`` of results to uint8, before the steps, if no mean: see ``ToDtype("uint8")``.
+    to_uint8: Any = None
 
     @property
     def is_float(self) -> bool:

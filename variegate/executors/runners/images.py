@@ -216,6 +216,8 @@ def with_wanted_channels(results: Any, output: Output, is_batch: bool = True) ->
             results = first_channel(results, output.layout).contiguous()
         else:
             results = _stacked([_one_channel(image, output) for image in results])
+    if output.to_uint8 is not None and not output.is_float:
+        results = _in_uint8(results, output)
     for step in output.steps:
         if not is_batch or (isinstance(results, torch.Tensor) and step.takes_batches):
             results = step(results, output.layout)
@@ -229,6 +231,12 @@ def _one_channel(image: Any, output: Output) -> Any:
     if isinstance(image, torch.Tensor):
         return first_channel(image, output.layout).contiguous()
     return _stacked([_one_channel(part, output) for part in image])
+
+
+def _in_uint8(results: Any, output: Output) -> Any:
+    if isinstance(results, torch.Tensor):
+        return output.to_uint8(results, output.layout)
+    return [_in_uint8(part, output) for part in results]
 
 
 def _stacked(images: list[Any]) -> Any:
