@@ -162,3 +162,13 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tifffile", None)
     with pytest.raises(DecodeError, match=r"needs tifffile .*: pip install 'variegate\[tiles\]'"):
         read_image(data)
+
+
+@pytest.mark.filterwarnings("ignore:.*scaled to 8 bits")
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_color_of_16_bits_in_planes_is_scaled(compression: str | None) -> None:
+    image = np.random.default_rng(0).integers(0, 65536, (20, 30, 3), np.uint16)
+    planes = np.ascontiguousarray(image.transpose(2, 0, 1))
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, planes, photometric="rgb", planarconfig="separate", compression=compression)
+    assert np.array_equal(read_image(stream.getvalue()), np.rint(image / 257).astype(np.uint8))

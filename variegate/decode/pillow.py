@@ -42,6 +42,7 @@ _PNG_DEPTH_AT = 24
 # Of AVIF: the box of its code's settings, where a byte is in it, and that byte's bit for more than 8 bits.
 _AVIF_SETTINGS, _AVIF_DEPTH_AT, _AVIF_IS_DEEP = b"av1C", 6, 0x40
 # Tags of TIFF, and a value of the last.
+_PLANAR_CONFIGURATION, _SEPARATE_PLANES = 284, 2
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _TILE_WIDTH, _TILE_LENGTH, _EXTRA_SAMPLES, _SAMPLE_FORMAT = 258, 262, 322, 323, 338, 339
 # Values of the tags of colors, of more channels, and of kinds of numbers.
 _WHITE_IS_ZERO, _RGB = 0, 2
@@ -193,9 +194,13 @@ class PillowFile:
 
     @property
     def has_other_numbers(self) -> bool:
-        """A gray TIFF whose numbers Pillow takes for others: signed ones of 8 bits, unsigned ones of 32 bits."""
-        number = getattr(self._image, "tag_v2", {}).get(_SAMPLE_FORMAT, (_UNSIGNED,))
+        """True for a TIFF that Pillow reads wrongly: signed gray of 8 bits, unsigned gray of 32 bits, and color of 16 bits
+        in separate planes."""
+        tags = getattr(self._image, "tag_v2", {})
+        number = tags.get(_SAMPLE_FORMAT, (_UNSIGNED,))
         formats = number if isinstance(number, tuple) else (number,)
+        if tags.get(_PLANAR_CONFIGURATION) == _SEPARATE_PLANES and self.bits > 8 and not self.is_gray:
+            return True
         return (self.bits == 8 and _SIGNED in formats) or (self._image.mode == "I" and _UNSIGNED in formats)
 
     def check_deep_color(self) -> None:
