@@ -194,8 +194,10 @@ class PillowFile:
 
     @property
     def has_other_numbers(self) -> bool:
-        """True for a TIFF that Pillow reads wrongly: signed gray of 8 bits, unsigned gray of 32 bits, and color of 16 bits
-        in separate planes."""
+        """True for a TIFF that Pillow reads wrongly.
+
+        That is signed gray of 8 bits, unsigned gray of 32 bits, and color of 16 bits in separate planes.
+        """
         tags = getattr(self._image, "tag_v2", {})
         number = tags.get(_SAMPLE_FORMAT, (_UNSIGNED,))
         formats = number if isinstance(number, tuple) else (number,)
