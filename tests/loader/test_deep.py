@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import variegate as vg
+from tests.decode.test_decode import png_16_bit_rgb
 from variegate import transforms as T
 from variegate.decode.depth import note_once
 from variegate.decode.pillow import PillowFile
@@ -120,8 +121,7 @@ def test_12_bits_of_a_tiff_are_white_at_4095() -> None:
 
 
 def test_color_of_16_bits_in_a_png_is_refused(tmp_path: Path) -> None:
-    cv2 = pytest.importorskip("cv2")
-    cv2.imwrite(str(tmp_path / "a.png"), COLOR)
+    (tmp_path / "a.png").write_bytes(png_16_bit_rgb(40_000))
     with pytest.raises(DecodeError, match="color of 16 bits, of which 8 would be read; accepted: gray, or a TIFF"):
         load(tmp_path, depth="uint16")
 

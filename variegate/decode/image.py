@@ -164,18 +164,20 @@ def _fitting(buffer: Image_HWC | None, height: int, width: int) -> Image_HWC | N
     return buffer if buffer is not None and buffer.size >= 3 * height * width else None
 
 
-def image_size(data: bytes, name: str = "<bytes>", max_pixels: int | None = None) -> tuple[int, int]:
-    """Upright height and width of a file, by its header. Raises DecodeError."""
-    if is_jpeg(data):
-        return checked_header(data, name, max_pixels).oriented_size
-    several = read_channels(data, name, max_pixels)
+def image_size(
+    data: bytes, name: str = "<bytes>", max_pixels: int | None = None, channels: int | None = None
+) -> tuple[int, int]:
+    """Upright height and width of the image that ``read_image`` would return, mostly from its header.
+
+    Raises DecodeError.
+    """
+    several = read_channels(data, name, max_pixels, channels)
     if several is not None:
         return several.shape[0], several.shape[1]
+    if is_jpeg(data):
+        return checked_header(data, name, max_pixels).oriented_size
     with PillowFile(data, name, max_pixels) as file:
-        height, width = file.stored_size
-        # The size that Pillow names of a TIFF is upright.
-        is_swapped = file.kind != "TIFF" and file.orientation() >= 5
-        return (width, height) if is_swapped else (height, width)
+        return file.oriented_size
 
 
 Source = StrPath | bytes | bytearray | memoryview

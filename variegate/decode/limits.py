@@ -20,7 +20,7 @@ from threading import Lock
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.decode.plugins import PLUGINS, jxl_size
+from variegate.decode.plugins import JXL_SIGNATURES, PLUGINS, jxl_size
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
@@ -40,8 +40,7 @@ _READ_SIGNATURES = {
     b"II+\x00": "TIFF",
     b"MM\x00+": "TIFF",
     b"BM": "BMP",
-    b"\x00\x00\x00\x0cJXL \r\n\x87\n": "JPEG XL",
-    b"\xff\x0a": "JPEG XL",
+    **dict.fromkeys(JXL_SIGNATURES, "JPEG XL"),
 }
 _OTHER_SIGNATURES = {
     b"%!PS": "EPS",

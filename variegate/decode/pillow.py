@@ -121,6 +121,13 @@ class PillowFile:
         """Height and width by the header. They are upright for a TIFF."""
         return self._image.height, self._image.width
 
+    @property
+    def oriented_size(self) -> tuple[int, int]:
+        """Height and width after the EXIF orientation is applied, which Pillow's size of a TIFF already reflects."""
+        height, width = self.stored_size
+        is_swapped = self.kind != "TIFF" and self.orientation() >= 5
+        return (width, height) if is_swapped else (height, width)
+
     def orientation(self) -> int:
         """EXIF, 1 to 8, before anything is decoded; PNGs whose metadata come last are decoded for it."""
         has_sign = any(sign in self._data for sign in _SIGNS_OF_ORIENTATION)

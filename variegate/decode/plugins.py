@@ -15,6 +15,7 @@ from typing import Any
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _JXL_CODESTREAM = b"\xff\x0a"
 _JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
+JXL_SIGNATURES = (_JXL_CODESTREAM, _JXL_CONTAINER)
 # Bits of a side in JPEG XL, by its two-bit selector.
 _JXL_SIDE_BITS = (9, 13, 18, 30)
 # Width to height, by the three bits of the ratio; 0 means that the width follows.
@@ -50,7 +51,7 @@ def is_heif(start: bytes) -> bool:
 
 def is_jxl(start: bytes) -> bool:
     """True for a JPEG XL codestream or container."""
-    return start.startswith((_JXL_CODESTREAM, _JXL_CONTAINER))
+    return start.startswith(JXL_SIGNATURES)
 
 
 # Pillow's names of the formats.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from variegate.io.location import cache_folder
 from variegate.loader.mixture import Mixture
 from variegate.loader.shuffle import Order, OrderPurpose, Permutation
 from variegate.program.program import MAX_SIDE
-from variegate.threads import Threads
+from variegate.threads import Threads, computed_once
 from variegate.transforms import Compose, Cond, Fit, MultiView, Transform
 
 # Name of the condition of ``Cond`` that holds a row's bucket.
@@ -75,24 +76,28 @@ class AspectBuckets:
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """Height and width of all buckets, from the flattest to the tallest."""
+        return list(self._shapes)
+
+    @computed_once
+    def _shapes(self) -> tuple[tuple[int, int], ...]:
         side = math.isqrt(self.area) // self.step * self.step
         shapes = {(side, side)}
         for short in range(self.step, side + 1, self.step):
             long = self.area // short // self.step * self.step
             if long <= min(short * self.max_ratio, MAX_SIDE):
                 shapes |= {(short, long), (long, short)}
-        return sorted(shapes, key=lambda shape: shape[0] / shape[1])
+        return tuple(sorted(shapes, key=lambda shape: shape[0] / shape[1]))
 
     def transform_with(self, transform: Transform) -> Transform:
         """The Loader's transform, after the crop to the bucket. Raises ValueError for several views."""
         if isinstance(transform, MultiView):
             raise ValueError("buckets: got them with several views; accepted: a transform of one image")
-        cases = {_name(shape): Fit(shape, self.position) for shape in self.shapes}
+        cases = {_name(shape): Fit(shape, self.position) for shape in self._shapes}
         return Compose([Cond(CONDITION, cases), transform])
 
     def condition(self, bucket: int, rows: int) -> np.ndarray[Any, Any]:
         """Values of ``CONDITION`` for the rows of a batch."""
-        return np.full(rows, _name(self.shapes[bucket]))
+        return np.full(rows, _name(self._shapes[bucket]))
 
     def bucket_of(self, source: Samples, size_of: SizeOf, num_threads: int) -> Int64Array:
         """Number of the bucket of each sample, int64 [N]. Raises ValueError for ``sizes`` of other data."""
@@ -100,7 +105,7 @@ class AspectBuckets:
         # Images that cannot be read are squares here; their error comes when they are loaded.
         known = np.where(sizes > 0, sizes, 1).astype(np.float64)
         aspects = np.log(known[:, 0] / known[:, 1])
-        shapes = np.array(self.shapes)
+        shapes = np.array(self._shapes)
         centers = np.log(shapes[:, 0] / shapes[:, 1])
         edges = (centers[1:] + centers[:-1]) / 2
         return np.searchsorted(edges, aspects).astype(np.int64)
@@ -224,9 +229,7 @@ def _cached(path: Path, samples: int) -> Int32Array | None:
 
 def _write_cache(path: Path, sizes: Int32Array) -> None:
     """A cache folder that cannot be written costs time in the next run, and nothing else."""
-    try:
-        content = io.BytesIO()
-        np.save(content, sizes)
+    content = io.BytesIO()
+    np.save(content, sizes)
+    with suppress(WriteError):
         write_atomically(path, content.getvalue(), several_writers=True)
-    except WriteError:
-        pass

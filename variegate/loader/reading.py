@@ -175,10 +175,7 @@ class Reader:
                 if isinstance(data, np.ndarray):
                     return data.shape[0], data.shape[1]
                 name = str(self._source.name(index))
-                several = read_channels(bytes(data), name, self._max_pixels, self._channels)
-                if several is not None:
-                    return several.shape[0], several.shape[1]
-                return image_size(bytes(data), name, self._max_pixels)
+                return image_size(bytes(data), name, self._max_pixels, self._channels)
             except Exception:  # reported when the sample is loaded
                 return 0, 0
 

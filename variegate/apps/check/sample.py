@@ -175,11 +175,8 @@ class FileFacts:
             self.mode = file.mode
             if file.bits > 8 and self.mode not in DEEP_GRAY:
                 self.mode += DEEP
-            self.height, self.width = height, width = file.stored_size
             self.orientation = file.orientation()
-            if self.orientation >= 5:
-                self.height = width
-                self.width = height
+            self.height, self.width = file.oriented_size
             # Pillow turns TIFFs itself, and says then that they are upright.
             image = file.decode(None if file.kind == "TIFF" else self.orientation)
         self.height, self.width = image.shape[:2]
