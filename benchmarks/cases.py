@@ -82,6 +82,7 @@ Kind = Literal[
     "targets",
     "gpu",
     "loader",
+    "deep",
 ]
 # Required speeds, as ratios to the best peer. A file pipeline begins with decoding, which costs all libraries the same.
 ASKED: dict[Kind, float] = {
@@ -90,7 +91,7 @@ ASKED: dict[Kind, float] = {
     "file pipeline": 2.0,
     "function": 1.0,
 }
-ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0}
+ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0, "deep": 2.0}
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Case:
 
     ``size``: side of the square inputs; 0 for JPEG files, or for images of different sizes. ``out``: side of the
     outputs. ``steps``: the name in the libraries' tables, ``name`` by default. ``views``: several outputs of each JPEG
-    file, by these steps, in groups.
+    file, by these steps, in groups. ``depth``: the type of the inputs. ``asked``: overrides the kind's required speed.
     """
 
     name: str
@@ -119,11 +120,13 @@ class Case:
     kind: Kind
     size: int = SIZE
     out: int = SIZE
-    dtype: Literal["float32", "uint8", "bfloat16"] = "float32"
+    dtype: Literal["float32", "uint8", "uint16", "bfloat16"] = "float32"
     steps: str = ""
     batch: int = 0
     views: tuple[tuple[str, ...], ...] = ()
     objects: Objects = ONE_MASK
+    depth: Literal["uint8", "uint16", "float32"] = "uint8"
+    asked: float = 0.0
 
     @property
     def key(self) -> str:
@@ -383,6 +386,35 @@ TARGETS = (
     replace(_TARGETS_640, name="flip", title="flip", steps="targets_flip"),
 )
 
+# Operations and pipelines on images of uint16 and float32.
+DEEP_GEOMETRY = (
+    *("hflip", "vflip", "transpose", "rotate90", "pad", "center_crop", "random_crop", "resize", "resize_bicubic"),
+    *("resized_crop", "resized_crop_bicubic", "rotate", "rotate_bilinear", "rotate_bicubic", "affine_bilinear"),
+    *("affine_bicubic", "shear_x_bilinear", "perspective_bilinear", "translate_x", "elastic", "grid_distortion"),
+    *("optical_distortion", "thin_plate", "imagenet"),
+)
+DEEP_VALUES = (
+    *("normalize", "brightness", "contrast", "saturation", "hue", "gamma", "sharpness", "posterize", "solarize"),
+    *("invert", "autocontrast", "equalize", "grayscale", "channel_permutation", "blur_5", "blur_23", "motion_blur"),
+    *("median_blur_5", "unsharp_mask", "gaussian_noise", "salt_and_pepper", "cutout", "random_erasing"),
+    *("coarse_dropout", "mixup", "cutmix", "simclr", "byol", "randaugment", "trivialaugment"),
+)
+DEEP_JITTER = ("color_jitter", "jitter_affine")
+
+
+def _deep(names: Sequence[str], asked: float) -> list[Case]:
+    depths: tuple[Literal["uint16", "float32"], ...] = ("uint16", "float32")
+    made = []
+    for depth in depths:
+        for name in names:
+            one = BY_NAME[name]
+            row = replace(one, name=f"{name}_{depth}", title=f"{one.title}, {depth}", kind="deep", steps=one.key)
+            made.append(replace(row, depth=depth, dtype="float32" if name == "normalize" else depth, asked=asked))
+    return made
+
+
+DEEP = (*_deep((*DEEP_GEOMETRY, *DEEP_JITTER), 4.0), *_deep(DEEP_VALUES, 2.0))
+
 # -- works -------------------------------------------------------------------------------------------------------------
 
 ON_ONE_CORE = ("torchvision_pil", "torchvision_tensor", "albumentationsx", "dali")
@@ -451,6 +483,13 @@ WORKS = {
         TARGETS,
         ("albumentationsx",),
         seconds=0.3,
+        repeats=5,
+    ),
+    "deep": Work(
+        "operations and pipelines on uint16 and float32 photos in memory -> the same type, NCHW, one core",
+        DEEP,
+        ("albumentationsx", "kornia"),
+        seconds=0.2,
         repeats=5,
     ),
     "loader": Work(

@@ -19,7 +19,9 @@ from benchmarks.cases import Case
 from benchmarks.inputs import decode, list_photos
 from benchmarks.libraries import LoaderInputs, ours, pillow
 from benchmarks.replay import replay
+from tests import oracle
 from tests.oracle.device import install as install_oracle
+from tests.oracle.instruction import deep_pixels
 from variegate.program.ops import SPECS
 
 # The device "oracle", which defines what operations mean.
@@ -35,6 +37,11 @@ SINGLE_SAMPLES = 8
 # The resample may round by one value the other way; equalize and autocontrast, if they follow, stretch that value.
 AFTER_RESAMPLE: dict[str, Any] = {"mostly": 1, "share": 0.999, "anywhere": 16}
 TO_THE_BIT: dict[str, Any] = {"mostly": 0, "share": 1.0, "anywhere": 0}
+# White of the reference, which computes with integers: about as many levels as float32 has between 0.5 and 1.
+DEEP_WHITE = {"uint16": 65535, "float32": 255 << 16}
+# Tolerance as a share of white. Values on a threshold may fall to either side.
+DEEP_UNIT = {"uint16": 1.01 / 65535, "float32": 1.01e-5}
+DEEP_SHARE = 0.999
 
 
 @dataclass(frozen=True)
@@ -49,17 +56,17 @@ class Check:
         return asdict(self)
 
 
-def within(name: str, a: Pixels, b: Pixels, mostly: int, share: float, anywhere: int) -> Check:
+def within(name: str, a: Pixels, b: Pixels, mostly: float, share: float, anywhere: float) -> Check:
     """At most ``mostly`` values off on a ``share`` of the pixels, and at most ``anywhere`` on any pixel."""
     if a.shape != b.shape:
         return Check(name, False, f"shapes differ: {a.shape} and {b.shape}")
-    off = np.abs(a.astype(np.int16) - b.astype(np.int16))
+    off = np.abs(np.subtract(a, b, dtype=np.float64))
     passed = bool((off <= mostly).mean() >= share and off.max(initial=0) <= anywhere)
     same = int((off.reshape(len(off), -1).max(axis=1) == 0).sum())
     return Check(
         name,
         passed,
-        f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0)}",
+        f"{same} of {len(off)} images bit-identical, largest difference {off.max(initial=0):g}",
     )
 
 
@@ -95,6 +102,8 @@ def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Itera
         yield from _check_function(case, inputs[:SINGLE_SAMPLES])
     elif case.is_single:
         yield _check_single(case, inputs[:SINGLE_SAMPLES])
+    elif case.kind == "deep":
+        yield _check_deep(case, inputs[: SAMPLES[case.size]])
     elif case.kind == "gpu":
         yield from _check_gpu(case, inputs[0], device)
     else:
@@ -156,6 +165,32 @@ def _check_decoding(case: Case, files: list[bytes], whole: Pixels) -> Iterator[C
             whole,
             **TO_THE_BIT,
         )
+
+
+def _check_deep(case: Case, images: Any) -> Check:
+    """Compare with the reference. It clips values beyond black and white, which float32 images keep."""
+    white = DEEP_WHITE[case.depth]
+    ids = list(range(len(images)))
+    levels = images.astype(np.int64)
+    if case.depth == "float32":
+        # Far from black and white: the reference clips between the two axes of a resize.
+        levels = white // 3 + np.rint(images * (white / 3)).astype(np.int64)
+        images = (levels / white).astype(np.float32)
+    augmenter = vg.Augmenter(ours.transform(case), seed=0, layout="NHWC", num_threads=1)
+    made = augmenter(images, ids=ids, partners=ours.partners_of(case))
+    pixels = np.asarray(made[0] if isinstance(made, tuple) else made)
+    if pixels.dtype != np.dtype(case.dtype):
+        return Check("outputs have the expected dtype", False, str(pixels.dtype))
+    program = augmenter.program(images, ids=ids, partners=ours.partners_of(case))
+    with deep_pixels(white):
+        expected = np.stack(oracle.run(program, list(levels)))
+    unit = DEEP_UNIT[case.depth]
+    if program.output.is_float:
+        found, expected = pixels / (unit / min(C.STD)), expected / (unit / min(C.STD))
+    else:
+        own_white = 65535.0 if case.depth == "uint16" else 1.0
+        found, expected = np.clip(pixels / own_white, 0, 1) / unit, expected / white / unit
+    return within("cpu equals the reference", found, expected, mostly=1.0, share=DEEP_SHARE, anywhere=np.inf)
 
 
 # -- one image ---------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def run_case(case: Case, processes: dict[str, Process], record: dict[str, Any], 
     row: dict[str, Any] = {
         "title": case.title,
         "kind": case.kind,
-        "target": record["asked"].get("", ASKED[case.kind]),
+        "target": case.asked or record["asked"].get("", ASKED[case.kind]),
         "size": case.size,
         "dtype": case.dtype,
         "batch": case.batch_of(record["batch"]),

@@ -20,6 +20,7 @@ IMAGENET_SIZES = ((500, 375), (500, 333), (375, 500), (500, 500), (333, 500), (8
 # Number of square images by size: together they are larger than most caches.
 COUNTS = {32: 2048, SIZE: 1024, 1024: 16}
 SINGLE_COUNT = 64
+DEEP_COUNT = 256
 CLASSES = 100  # of the folders of photos
 Images = npt.NDArray[np.uint8]
 T = TypeVar("T")
@@ -156,10 +157,19 @@ def load(folder: Path, case: Case) -> Any:
     if case.is_single:
         images = np.load(folder / f"{SIZE}.npy")[:SINGLE_COUNT]
         return list(images) if case.size else _resized(images)
+    if case.kind == "deep":
+        return _deepened(np.load(folder / f"{case.size}.npy")[:DEEP_COUNT], case.depth)
     if case.size:
         return np.load(folder / f"{case.size}.npy")
     jpegs = load_jpegs(folder)
     return jpegs if case.reads_files else [decode(data) for data in jpegs]
+
+
+def _deepened(images: Images, depth: str) -> npt.NDArray[Any]:
+    """Photos in uint16 (0..65535) or float32 (0..1), with random low bits."""
+    low = np.random.default_rng(0).integers(0, 256, images.shape, np.uint16)
+    words = (images.astype(np.uint16) << 8) | low
+    return words if depth == "uint16" else (words / np.float32(65535)).astype(np.float32)
 
 
 def batches(items: Any, batch: int) -> Iterator[Any]:

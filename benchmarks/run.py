@@ -1,9 +1,10 @@
 """``python -m benchmarks.run NAME [options]``: measure a work and its peers, after a check of the pixels.
 
-On one core: w1, w1i and w1i_local (JPEG files), w2 (RandAugment in memory), w2o (every operation and pipeline), w8 (one
-image at a time), targets (masks and boxes). On a GPU: w3, w3r. On all cores: loader, and feeds (an optimizer step);
-``--only ours,ours:process,ours:ray`` measures kinds of workers. expand (W5), startup (W7), host (drawing and lowering),
-search, w6 (PBA) and duplicates have options of their own: see ``... run expand --help``.
+On one core: w1, w1i and w1i_local (JPEG files), w2 (RandAugment in memory), w2o (every operation and pipeline) and w8
+(one image at a time). Also targets (masks and boxes) and deep (uint16 and float32). On a GPU: w3, w3r. On all cores:
+loader, and feeds (an optimizer step); ``--only ours,ours:process,ours:ray`` measures kinds of workers. expand (W5),
+startup (W7), host (drawing and lowering), search, w6 (PBA) and duplicates have options of their own: see ``... run
+expand --help``.
 """
 
 from __future__ import annotations

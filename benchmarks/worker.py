@@ -52,6 +52,8 @@ def check_batch(batch: Any, case: Case, count: int) -> None:
     elif case.views:
         for names, side, group in zip(case.views, case.sides, batch, strict=True):
             check_images(group, (count, len(names), 3, side, side), case.dtype)
+    elif case.kind == "deep":
+        check_deep(batch, (count, 3, case.out, case.out), case)
     elif not case.is_single:
         check_images(batch, (count, 3, case.out, case.out), case.dtype)
 
@@ -70,6 +72,21 @@ def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
     is_right = deviation >= 20 if dtype == "uint8" else deviation >= 0.2 and low >= -2.2 and high <= 2.7
     if not is_right:  # a value that is not a number fails every comparison
         raise ValueError(f"batch is not right: values {low:.3f}..{high:.3f}, deviation {deviation:.3f}")
+
+
+def check_deep(batch: Any, shape: tuple[int, ...], case: Case) -> None:
+    """``batch``: in the type of the inputs, or float32 of a library that has no other."""
+    import torch
+
+    tensor = torch.as_tensor(batch)
+    accepted = (getattr(torch, case.dtype), torch.float32)
+    if tensor.shape != shape or tensor.dtype not in accepted or not tensor.is_contiguous():
+        found = f"{tensor.dtype} {tuple(tensor.shape)}, contiguous={tensor.is_contiguous()}"
+        raise ValueError(f"batch is {found}; {case.dtype} {shape} is asked for")
+    white = 65535 if tensor.dtype is torch.uint16 else 1
+    deviation = float(tensor.float().std()) / white
+    if not 0.05 <= deviation <= 2:
+        raise ValueError(f"batch is not right: deviation {deviation:.3f} of white")
 
 
 def check_samples(samples: list[Any], case: Case, count: int) -> None:
@@ -138,7 +155,7 @@ class Worker:
             from benchmarks.libraries import LoaderInputs
 
             return LoaderInputs(self.folder / "photos", self.batch_at_224, len(os.sched_getaffinity(0)))
-        key = f"{case.kind} {case.size}" if case.kind != "targets" else case.name
+        key = f"{case.kind} {case.size} {case.depth}" if case.kind != "targets" else case.name
         if self.loaded[0] != key:
             self.loaded = (key, load(self.folder, case))
         items = self.loaded[1]

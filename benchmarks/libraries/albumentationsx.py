@@ -361,6 +361,8 @@ class AlbumentationsX(Library):
         if case.kind == "targets":
             return {"one by one": _with_targets(case, inputs)}
         self.need(case, table())
+        if case.kind == "deep":
+            return {"stacked, then contiguous": feed(inputs, batch, partial(_deep, _deep_steps(case)))}
         if case.views:
             return {
                 "simplejpeg, Normalize and ToTensorV2 per sample": feed(inputs, batch, partial(_views, _groups(case)))
@@ -420,6 +422,17 @@ def _views(groups: list[list[Any]], files: list[bytes]) -> tuple[torch.Tensor, .
         torch.stack([torch.stack([view(image=image)["image"] for view in views]) for image in decoded])
         for views in groups
     )
+
+
+def _deep_steps(case: Case) -> Any:
+    """Statistics of `Normalize` are on the scale from 0 to 1."""
+    white = 65535.0 if case.depth == "uint16" else 1.0
+    return A.Compose([*table()[case.key], *([A.Normalize(C.MEAN, C.STD, white)] if case.key == "normalize" else [])])
+
+
+def _deep(compose: Any, images: npt.NDArray[Any]) -> torch.Tensor:
+    stacked = np.stack([compose(image=image)["image"] for image in images])
+    return torch.from_numpy(stacked).permute(0, 3, 1, 2).contiguous()
 
 
 def _with_targets(case: Case, samples: list[dict[str, Any]]) -> NextBatch:

@@ -98,6 +98,8 @@ def transform(case: Case, is_float: bool | None = None) -> T.Transform:
     if case.kind == "targets":
         return T.Compose(targets(case)[case.key])
     has_floats = case.dtype != "uint8" if is_float is None else is_float
+    if case.kind == "deep":
+        has_floats = case.key == "normalize"
     end = [NORMALIZE] if has_floats else []
     if case.views:
         groups = [[T.Compose([*STEPS[name], *end]) for name in names] for names in case.views]
@@ -110,7 +112,7 @@ def function(name: str, device: str = "cpu") -> Callable[[Any], Any]:
 
 
 def partners_of(case: Case) -> str | None:
-    return "batch" if case.name in MIXES or case.key == "targets_mosaic" else None
+    return "batch" if case.key in MIXES or case.key == "targets_mosaic" else None
 
 
 def make_index(jpegs: list[bytes]) -> vg.EntropyIndex:
@@ -153,7 +155,7 @@ class Variegate(Library):
                 whole = lambda files: augmenter([simplejpeg.decode_jpeg(data) for data in files])  # noqa: E731
                 ways["whole images by simplejpeg"] = feed(inputs, batch, whole)
             return ways
-        if case.name in MIXES:
+        if case.key in MIXES:
             classes = np.arange(batch) % C.CLASSES
             mix = lambda images: augmenter(images, partners="batch", labels=classes)[0]  # noqa: E731
             return {"one array": feed(inputs, batch, mix)}

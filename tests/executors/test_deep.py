@@ -120,6 +120,7 @@ def test_blends(depth: Depth, output: Output) -> None:
         weight=np.array([0.3, 0.7, 1, 1, 1], np.float32),
         row=np.array([0, 1, 0, 1, 1], np.int32),
         box=np.array([whole, whole, [0, 0, 40, 30], [0, 30, 40, 50], [5, 10, 35, 30]], np.int32),
+        start=np.array([0.5, 0], np.float32),
         feather=np.array([-1, -1, -1, -1, 0], np.int64),
         alpha=np.arange(30 * 20, dtype=np.uint8),
     )

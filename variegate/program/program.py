@@ -140,6 +140,7 @@ class Blend:
     Output n is ``trunc(start[n] + sum of weight[e] * row[e])``, clipped to 0..255, over the entries with
     ``target[e] == n``, each restricted to its box. An output's first entry is a row of the output's sample. If all of
     several entries have weight 1, they are pasted: their boxes tile the output, or are composited with alpha.
+    A start of 0.5 rounds integers to the nearest; nothing is added to floats, and they are not clipped.
     """
 
     target: Int32Array  # [E]
