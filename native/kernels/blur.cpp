@@ -26,6 +26,10 @@ template <> struct LargerOf<f32> {
   using type = f32;
 };
 template <class Element> using LargerSum = typename LargerOf<Element>::type;
+template <class Element> VG_INLINE Element from_sum(LargerSum<Element> sum) {
+  if constexpr (IS_FLOAT<Element>) return sum;
+  else return (Element)clamp<LargerSum<Element>>(sum, 0, ElementTraits<Element>::MAX);
+}
 
 // Sums, in 16 bits, of the values of two lines with equal weights; `low8` and `high8` halves.
 struct Words {
@@ -256,7 +260,7 @@ void add_row(u8 *row, const u8 *more, i64 width) {
 
 template <class Element>
 void blur_planes(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, PlanesOf<Element> out) {
-  using Sum = SumOf<Element>;
+  using Sum = LargerSum<Element>;
   const i64 width = image.width, radius_x = blur.radius_x, radius_y = blur.radius_y;
   const i64 *lines = blur.lines.at + y + radius_y;
   Sum *sums = (Sum *)blur.rows.at + radius_x;
@@ -275,7 +279,7 @@ void blur_planes(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, 
     for (i64 x = 0; x < width; x++) {
       Sum total = 2 * (Sum)blur.weights_x[0] * sums[x] + HALF_UNIT<Sum, ROW_SHIFT>;
       for (i64 i = 1; i <= radius_x; i++) total += (Sum)blur.weights_x[i] * (sums[x - i] + sums[x + i]);
-      out[c][x] = to_element<Element>(drop_bits<ROW_SHIFT>(total));
+      out[c][x] = from_sum<Element>(drop_bits<ROW_SHIFT>(total));
     }
   }
 }

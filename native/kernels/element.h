@@ -8,14 +8,14 @@
 
 namespace vg::VG_LEVEL {
 
-// `Sum`: the type for sums of elements times weights, in fixed point for integers. `MAX`: white.
+// `Sum`: the type for sums of elements times weights, in fixed point for uint8. `MAX`: white.
 template <class Element> struct ElementTraits;
 template <> struct ElementTraits<u8> {
   using Sum = i32;
   static constexpr i32 MAX = 255;
 };
 template <> struct ElementTraits<u16> {
-  using Sum = i64;
+  using Sum = f32;
   static constexpr i32 MAX = 65535;
 };
 template <> struct ElementTraits<f32> {
@@ -36,10 +36,10 @@ template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
 // Compiles a template for an element.
 #define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;
 
-// The initial value of a sum with `bits` fraction bits, so that it rounds half up.
+// The initial value of a sum in fixed point with `bits` fraction bits, so that it rounds half up.
 template <class Sum, int bits> constexpr Sum HALF_UNIT = IS_FLOAT<Sum> ? (Sum)0 : (Sum)((i64)1 << (bits - 1));
 
-// Removes the fraction bits of a sum; integers are rounded down.
+// Removes the fraction bits of a sum. Fixed point is rounded down; floats keep their fractions.
 template <int bits, class Sum> VG_INLINE Sum drop_bits(Sum sum) {
   if constexpr (IS_FLOAT<Sum>) return sum * (1 / (Sum)((i64)1 << bits));
   else return sum >> bits;
@@ -47,11 +47,6 @@ template <int bits, class Sum> VG_INLINE Sum drop_bits(Sum sum) {
 
 template <class Element> VG_INLINE Element clip(SumOf<Element> sum) {
   return (Element)clamp<SumOf<Element>>(sum, 0, ElementTraits<Element>::MAX);
-}
-
-// Converts a sum to an element: integers are clipped, floats may be outside black and white.
-template <class Element> VG_INLINE Element to_element(SumOf<Element> sum) {
-  return IS_FLOAT<Element> ? (Element)sum : clip<Element>(sum);
 }
 
 // Clips a color value; integers are truncated (truncate_value) or rounded half up (round_value). NaN becomes black.
@@ -65,6 +60,13 @@ template <class Element> VG_INLINE Element truncate_value(f32 value) {
 }
 template <class Element> VG_INLINE Element round_value(f32 value) {
   return truncate_value<Element>(IS_FLOAT<Element> ? value : value + 0.5f);
+}
+
+// Converts a sum to an element: uint8 is clipped, uint16 also rounded half up; float32 may be outside black and white.
+template <class Element> VG_INLINE Element to_element(SumOf<Element> sum) {
+  if constexpr (IS_FLOAT<Element>) return sum;
+  else if constexpr (IS_FLOAT<SumOf<Element>>) return round_value<Element>(sum);
+  else return clip<Element>(sum);
 }
 
 // Scales a color of 8 bits to the element's range.

@@ -63,15 +63,14 @@ void compute_positions(const i64 *record, i64 y, Range columns, int bits, Scratc
 // perspective divides them later.
 void follow_form(const i64 *form, i64 y, i64 first, i64 count, int shift, i32 *numbers);
 
-// Taps of bilinear samples. Integer taps have 7 fraction bits.
-template <class Element> using TapSum = SumOf<Element>;
+// Taps of bilinear samples. Taps of uint8 have 7 fraction bits. Integer results are truncated.
 template <class Element> VG_INLINE SumOf<Element> to_tap(Element value) {
-  if constexpr (IS_FLOAT<Element>) return value;
-  else return (SumOf<Element>)value << 7;
+  if constexpr (HAS_LEVELS<Element>) return (SumOf<Element>)value << 7;
+  else return value;
 }
 template <class Element> VG_INLINE Element from_tap(SumOf<Element> tap) {
-  if constexpr (IS_FLOAT<Element>) return tap;
-  else return (Element)(tap >> 7);
+  if constexpr (HAS_LEVELS<Element>) return (Element)(tap >> 7);
+  else return (Element)tap;
 }
 
 // Reads the pixels at these positions into the planes.

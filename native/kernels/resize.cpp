@@ -11,11 +11,13 @@ namespace {
 constexpr i32 HALF = 1 << (RESIZE_BITS - 1);
 
 // The sum of elements, `step` apart, times weights.
-template <class Element> VG_INLINE Element weigh(const Element *at, i64 step, const i32 *weights, i64 count) {
+template <class Element>
+VG_INLINE Element weigh(const Element *at, i64 step, const SumOf<Element> *weights, i64 count) {
   using Sum = SumOf<Element>;
   Sum total = HALF_UNIT<Sum, RESIZE_BITS>;
-  for (i64 tap = 0; tap < count; tap++) total += (Sum)at[tap * step] * (Sum)weights[tap];
-  return to_element<Element>(drop_bits<RESIZE_BITS>(total));
+  for (i64 tap = 0; tap < count; tap++) total += (Sum)at[tap * step] * weights[tap];
+  if constexpr (HAS_LEVELS<Element>) total = drop_bits<RESIZE_BITS>(total);
+  return to_element<Element>(total);
 }
 
 // `dot16` adds the products of two taps, of 16-bit numbers. Therefore a weight is split into two, low + 4096 high.
@@ -248,7 +250,7 @@ template <class Element> void resize_row(const ResizeScratch &r, const Element *
   for (i64 output = resize_vectors(r, source, end, shift, channels, out); output < x.size; output++) {
     const Element *at = source + channels * (x.first[output] - shift);
     for (i64 c = 0; c < channels; c++)
-      out[channels * output + c] = weigh(at + c, channels, x.weights_of(output), x.count[output]);
+      out[channels * output + c] = weigh(at + c, channels, x.weights_of<SumOf<Element>>(output), x.count[output]);
   }
 }
 
@@ -281,7 +283,7 @@ VG_INLINE void mix_blocks(const u8 *source, i64 stride, i64 bytes, i64 count, i6
 // line with a weight.
 template <class Element>
 void mix_lines(ResizeScratch &r, const Element *source, i64 stride, i64 count, i64 y, Element *out) {
-  for (i64 i = 0; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of(y), r.y.count[y]);
+  for (i64 i = 0; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of<SumOf<Element>>(y), r.y.count[y]);
 }
 void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y, u8 *out) {
   const i64 count = r.y.count[y], pairs = (count + 1) / 2;
@@ -312,8 +314,8 @@ template <class Element> bool prepare_resize(const Row &row, i64 slot, const Ima
   const int filter = row.flags[slot];
   ResizeScratch &r = s.resize;
   const i64 channels = image.channels, source_values = channels * image.width, out_values = channels * width;
-  if (!r.x.fill(image.width, args[1], args[3], width, filter)) return false;
-  if (!r.y.fill(image.height, args[0], args[2], height, filter)) return false;
+  if (!r.x.fill<SumOf<Element>>(image.width, args[1], args[3], width, filter)) return false;
+  if (!r.y.fill<SumOf<Element>>(image.height, args[0], args[2], height, filter)) return false;
   if (!r.mixed.reserve(SIZE * source_values + 2 * BLOCK) || !r.row.reserve(SIZE * out_values + BLOCK)) return false;
   if (!r.line_weights.reserve(r.y.taps * REGISTER)) return false;
   if (HAS_LEVELS<Element> && channels == 3 && !pack_weights(r)) return false;

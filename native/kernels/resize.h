@@ -10,20 +10,20 @@ struct Scratch;
 
 constexpr int RESIZE_BITS = 22;
 
-// The weights of a resize along one axis, in fixed point of RESIZE_BITS fraction bits.
+// The weights of a resize along one axis: for uint8 in fixed point of RESIZE_BITS fraction bits, else float32.
 struct ResizeAxis {
   i64 size = 0;  // outputs
   i64 taps = 0;  // allocated weights per output, a multiple of 4
   i64 most = 0;  // largest number of weights of an output
   Buffer<i32> first, count;  // by output: its first source index, its number of weights
-  Buffer<i32> weights;  // [size, taps], 0 after `count`
+  Buffer<i32> weights;  // [size, taps], 0 after `count`; or float32 in its place
   Buffer<f64> exact;  // weights of one output in float64
 
-  i32 *weights_of(i64 output) const { return weights.at + output * taps; }
+  template <class Weight = i32> Weight *weights_of(i64 output) const { return (Weight *)weights.at + output * taps; }
   i64 end_of(i64 output) const { return first[output] + count[output]; }
   // Computes the weights of a box that begins at `start`. A `start` of -1 - s means a box of integer pixels from s on;
   // the filter then does not read outside the box. False if there is no memory.
-  bool fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filter);
+  template <class Weight> bool fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filter);
 };
 
 struct ResizeScratch {

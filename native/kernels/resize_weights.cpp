@@ -50,7 +50,10 @@ template <int filter> Range weigh_output(f64 center, f64 support, f64 inverse, i
   return range;
 }
 
-VG_INLINE i32 to_fixed(f64 weight) { return (i32)(weight * (1 << RESIZE_BITS) + (weight >= 0 ? 0.5 : -0.5)); }
+template <class Weight> VG_INLINE Weight to_weight(f64 weight) {
+  if constexpr (IS_FLOAT<Weight>) return (Weight)weight;
+  else return (i32)(weight * (1 << RESIZE_BITS) + (weight >= 0 ? 0.5 : -0.5));
+}
 
 // A box along one axis.
 struct Box {
@@ -59,13 +62,13 @@ struct Box {
   i64 in_size, skipped;  // source pixels from `skipped` on
 };
 
-template <int filter> void fill_axis(ResizeAxis &axis, const Box &box) {
+template <class Weight, int filter> void fill_axis(ResizeAxis &axis, const Box &box) {
   axis.most = 0;
   for (i64 i = 0; i < axis.size; i++) {
     const f64 center = box.start + ((f64)i + 0.5) * box.scale;
     const Range range = weigh_output<filter>(center, box.support, box.inverse, box.in_size, axis.exact.at);
-    i32 *weights = axis.weights_of(i);
-    for (i64 j = 0; j < range.size(); j++) weights[j] = to_fixed(axis.exact[j]);
+    Weight *weights = axis.weights_of<Weight>(i);
+    for (i64 j = 0; j < range.size(); j++) weights[j] = to_weight<Weight>(axis.exact[j]);
     axis.first[i] = (i32)(box.skipped + range.first);
     axis.count[i] = (i32)range.size();
     axis.most = max_of(axis.most, range.size());
@@ -74,7 +77,7 @@ template <int filter> void fill_axis(ResizeAxis &axis, const Box &box) {
 
 }  // namespace
 
-bool ResizeAxis::fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filter) {
+template <class Weight> bool ResizeAxis::fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filter) {
   i64 skipped = 0;
   if (start < 0) {
     skipped = (i64)(-1.0 - start);
@@ -94,11 +97,11 @@ bool ResizeAxis::fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filt
   memset(weights.at, 0, (size_t)(outputs * taps) * sizeof(i32));
   const Box box = {box_start, scale, support, 1.0 / filter_scale, in_size, skipped};
   switch (filter) {
-    case Interpolation::BICUBIC: fill_axis<Interpolation::BICUBIC>(*this, box); break;
-    case Interpolation::BOX: fill_axis<Interpolation::BOX>(*this, box); break;
-    case Interpolation::HAMMING: fill_axis<Interpolation::HAMMING>(*this, box); break;
-    case Interpolation::LANCZOS: fill_axis<Interpolation::LANCZOS>(*this, box); break;
-    default: fill_axis<Interpolation::BILINEAR>(*this, box);
+    case Interpolation::BICUBIC: fill_axis<Weight, Interpolation::BICUBIC>(*this, box); break;
+    case Interpolation::BOX: fill_axis<Weight, Interpolation::BOX>(*this, box); break;
+    case Interpolation::HAMMING: fill_axis<Weight, Interpolation::HAMMING>(*this, box); break;
+    case Interpolation::LANCZOS: fill_axis<Weight, Interpolation::LANCZOS>(*this, box); break;
+    default: fill_axis<Weight, Interpolation::BILINEAR>(*this, box);
   }
   for (i64 i = out_size; i < outputs; i++) {
     first[i] = first[out_size - 1];
@@ -106,5 +109,8 @@ bool ResizeAxis::fill(i64 in_size, f64 start, f64 extent, i64 out_size, int filt
   }
   return true;
 }
+
+template bool ResizeAxis::fill<i32>(i64, f64, f64, i64, int);
+template bool ResizeAxis::fill<f32>(i64, f64, f64, i64, int);
 
 }  // namespace vg::VG_LEVEL

@@ -31,7 +31,8 @@ template <class Element> void sharpen_columns(const Element *above, const Elemen
     auto three = [x](const Element *line) {
       return (SumOf<Element>)line[x - 1] + (SumOf<Element>)line[x] + (SumOf<Element>)line[x + 1];
     };
-    const f32 smooth = (f32)smooth_of(three(above) + three(row) + 4 * (SumOf<Element>)row[x] + three(below));
+    const auto mean = smooth_of(three(above) + three(row) + 4 * (SumOf<Element>)row[x] + three(below));
+    const f32 smooth = (f32)to_element<Element>(mean);
     out[x] = truncate_value<Element>(smooth + sharpen.factor * ((f32)row[x] - smooth));
   }
 }
