@@ -60,7 +60,7 @@ test-lowest: build/lowest-direct/.installed
 test-highest: build/highest/.installed
 test-lowest test-highest:
 	$(<D)/bin/python -m pytest --numprocesses $$(getconf _NPROCESSORS_ONLN) --dist loadgroup -m unit \
-		--ignore tests/interop/test_ray.py --ignore tests/interop/test_lookahead.py $(PYTEST_ARGS)
+		--ignore tests/interop/test_ray.py $(PYTEST_ARGS)
 
 build/%/.installed: pyproject.toml $(STUDIO)/pyproject.toml tests/unit.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(@D)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -36,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         return  # this process hands tests to others and needs nothing of what they import
     import torch
+
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger) and logger.name.startswith("torch"):
+            logger.propagate = True  # pytest attaches its handlers 12 times a test to each logger that does not
 
     # Before Triton is imported: its decorator decides for good whether a kernel is compiled or interpreted.
     if not torch.cuda.is_available() and not REQUIRE_GPU:

@@ -43,12 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Nothing of what is collected becomes garbage: Python need not go through it again and again."""
+    """Nothing of what is collected becomes garbage, and little of what libraries hold: Python rarely goes through it."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
         gc.enable()
 
 

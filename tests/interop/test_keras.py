@@ -1,9 +1,10 @@
-"""A loader as a data set of Keras: what it gives, what it refuses, and training with it on two back ends."""
+"""A loader as a data set of Keras: its batches, those made ahead, refusals, and training with two back ends."""
 
 from __future__ import annotations
 
 import os
 import platform
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import keras
 
     from tests.interop.keras_training import make_loader, train
-    from variegate.interop.keras import PyDataset
+    from variegate.interop.keras import BatchesAhead, PyDataset
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # before Keras is imported; TensorFlow has a process of its own
 platform.processor()  # Keras asks for it when it is imported: a process, which is begun here, by no test
@@ -33,11 +34,11 @@ pytestmark = needs("keras")
 @pytest.fixture(autouse=True, scope="module")
 def _imported() -> None:
     """Keras takes seconds, which every worker that collects tests would spend."""
-    global PyDataset, keras, make_loader, train
+    global BatchesAhead, PyDataset, keras, make_loader, train
     import keras
 
     from tests.interop.keras_training import make_loader, train
-    from variegate.interop.keras import PyDataset
+    from variegate.interop.keras import BatchesAhead, PyDataset
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,40 @@ def test_a_batch_may_be_shorter(root: Path, tmp_path: Path) -> None:
     sizes = [len(images) for images, _ in dataset]
     assert sum(sizes) == 12
     assert [len(labels) for _, labels in dataset] == sizes
+
+
+# -- batches ahead ----------------------------------------------------------------------------------------------------
+
+
+def test_the_next_are_made_while_one_is_used() -> None:
+    made: list[int] = []
+    reached = threading.Event()
+
+    def record(epoch: int, index: int) -> None:
+        made.append(index)
+        if index == 3:
+            reached.set()
+
+    ahead = BatchesAhead(record, 1, depth=3)
+    ahead.get(0, 0, 5)
+    assert reached.wait(10)
+    assert made == [0, 1, 2, 3]
+    for index in range(1, 5):
+        ahead.get(0, index, 5)
+    assert made == [0, 1, 2, 3, 4]  # each once, and none beyond the last
+
+
+def test_an_error_is_raised_when_its_batch_is_asked_for() -> None:
+    def fail(epoch: int, index: int) -> int:
+        if index == 1:
+            raise ValueError("batch 1")
+        return index
+
+    ahead = BatchesAhead(fail, 2, depth=2)
+    assert ahead.get(0, 0, 3) == 0
+    with pytest.raises(ValueError, match="batch 1"):
+        ahead.get(0, 1, 3)
+    assert ahead.get(0, 2, 3) == 2
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
