@@ -28,6 +28,7 @@ FORBIDDEN = {
     "torchvision",
     "skimage",
     "pandas",
+    "pydicom",
     "pyarrow",
     "matplotlib",
     "fastapi",

@@ -42,6 +42,7 @@ _NAMES = {
     "variegate.workers.protocol": ["EngineError"],
     "variegate.jobs.pack": ["pack"],
     "variegate.loader": ["Batch", "Loader", "Mixture", "TooManyErrors"],
+    "variegate.decode.dicom": ["Dicom"],
     "variegate.loader.buckets": ["AspectBuckets"],
     "variegate.loader.options": ["ProcessWorkers", "RayWorkers"],
     "variegate.pipelines": ["PipelineError", "choice", "coin", "normal", "pipeline", "randint", "select", "uniform"],

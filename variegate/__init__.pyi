@@ -11,6 +11,7 @@ from variegate.checks import PIXEL_VERSION as PIXEL_VERSION
 from variegate.data.opening import open_source as open_source
 from variegate.data.packed import dataset_statistics as dataset_statistics
 from variegate.data.sample_photos import sample_images as sample_images
+from variegate.decode.dicom import Dicom as Dicom
 from variegate.decode.entropy.index import EntropyIndex as EntropyIndex
 from variegate.errors import DecodeError as DecodeError
 from variegate.errors import DeviceMemoryError as DeviceMemoryError

@@ -57,7 +57,8 @@ def test_formats_are_those_of_the_extensions() -> None:
     Image.init()
     pillow_heif.register_heif_opener()
     registered = Image.registered_extensions()
-    assert {registered[extension] for extension in IMAGE_EXTENSIONS} == set(FORMATS)
+    pillows = [extension for extension in IMAGE_EXTENSIONS if extension != ".dcm"]
+    assert {registered[extension] for extension in pillows} == set(FORMATS)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ IMAGE_EXTENSIONS = (
     ".heif",
     ".hif",
     ".jxl",
+    ".dcm",
 )
 # Images too, but of kinds that are not read: messages name them.
 UNSUPPORTED_IMAGES = frozenset((".jp2", ".j2k", ".exr", ".psd", ".svg", ".tga", ".ico", ".dng", ".cr2", ".nef"))

@@ -1,4 +1,4 @@
-"""Files of images of 1 to 32 channels: NumPy's, and TIFFs of more channels than Pillow reads.
+"""Files of images that Pillow does not read: NumPy's, DICOM's, and TIFFs of more channels.
 
 Bytes are foreign: shapes are checked against limits before a pixel is decoded, and nothing is unpickled."""
 
@@ -13,8 +13,10 @@ import numpy as np
 
 from variegate.arrays import ImageArray
 from variegate.decode.depth import as_read, readable_dtypes, wanted_depth
+from variegate.decode.dicom import read_dicom
 from variegate.decode.header import as_stored
-from variegate.decode.limits import check_pixels, check_side
+from variegate.decode.limits import check_pixels, check_side, packbits_length
+from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError, one_line
 from variegate.program.depth import Depth
 from variegate.program.program import MAX_CHANNELS
@@ -48,11 +50,13 @@ _PILLOW_MODES = {_GRAY: "L", _ALPHA: "RGBA"}
 def read_channels(
     data: bytes, path: str, max_pixels: int | None = None, channels: int | None = None
 ) -> Image_HWC | None:
-    """[H, W, C] of a NumPy file, of a TIFF that Pillow does not read, and of any file with as many ``channels``;
-    None where neither is asked for. Raises DecodeError, also for another number of channels."""
+    """[H, W, C] of a NumPy or DICOM file, of a TIFF that Pillow does not read, and of any file with as many
+    ``channels``; None for others. Raises DecodeError, also for another number of channels."""
     image = None
     if data.startswith(NUMPY):
         image = _read_numpy(data, path, max_pixels)
+    elif is_dicom(data):
+        image = read_dicom(data, path, max_pixels, channels)
     elif data.startswith(_TIFFS) and (channels not in (None, _GRAY, 3) or not _is_pillows(data, path, max_pixels)):
         image = _read_tiff(data, path, max_pixels, channels)
     elif channels in _PILLOW_MODES:
@@ -171,16 +175,7 @@ def _unpacked_length(data: bytes, compression: int, most: int) -> int:
     """The number of bytes, of deflate counted up to ``most``."""
     if compression in _DEFLATES:
         return len(zlib.decompressobj().decompress(data, most))
-    length = position = 0
-    while position < len(data):
-        code = data[position]
-        if code < 128:  # code + 1 bytes follow
-            length += code + 1
-            position += code + 2
-        else:  # the next byte is repeated; 128 means nothing
-            length += 257 - code if code > 128 else 0
-            position += 2 if code > 128 else 1
-    return length
+    return packbits_length(data)
 
 
 def _read_pillow(data: bytes, path: str, max_pixels: int | None, channels: int) -> Image_HWC:

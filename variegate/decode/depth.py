@@ -35,11 +35,12 @@ _NUMBERS = ("uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "fl
 
 class _Reading(NamedTuple):
     """The way in which a thread reads. ``noted``: the notes of its source so far; ``depth``: None for 8 bits with a
-    note."""
+    note; ``dicom``: options of DICOM files, a ``vg.Dicom``."""
 
     noted: set[str] | None = None
     depth: Depth | None = None
     keeps_depth: bool = False
+    dicom: Any = None
 
 
 _AS_USUAL = _Reading()
@@ -61,7 +62,7 @@ def scaled_to_8_bits(pixels: AnyArray, full: int = 65535) -> UInt8Array:
 def as_read(pixels: AnyArray, name: str) -> AnyArray:
     """Convert pixels to the depth that this thread reads. In 8 bits, uint16 pixels are scaled, with a note, and others
     stay unchanged. ``name``: of the image, for the note. Raises DecodeError as ``in_depth`` does."""
-    _, depth, keeps_depth = _reading.get()
+    _, depth, keeps_depth, _ = _reading.get()
     if depth is not None:
         return in_depth(pixels, depth, name)
     if keeps_depth and depth_of(in_native_order(pixels).dtype) is not None:
@@ -75,6 +76,11 @@ def as_read(pixels: AnyArray, name: str) -> AnyArray:
 def wanted_depth() -> Depth | None:
     """The depth that this thread reads; None for 8 bits with a note."""
     return _reading.get().depth
+
+
+def reading_options() -> Any:
+    """The ``vg.Dicom`` with which this thread reads; None for the defaults."""
+    return _reading.get().dicom
 
 
 def in_depth(pixels: AnyArray, depth: Depth, name: str) -> ImageArray:
@@ -102,23 +108,26 @@ def readable_dtypes() -> tuple[str, ...]:
 
 
 @contextmanager
-def note_once(noted: set[str], depth: Depth | None = None, keeps_depth: bool = False) -> Iterator[None]:
+def note_once(
+    noted: set[str], depth: Depth | None = None, keeps_depth: bool = False, dicom: Any = None
+) -> Iterator[None]:
     """Context manager: this thread notes only the first scaled image among those sharing ``noted``.
 
     ``depth``: the depth in which it reads; None for 8 bits. ``keeps_depth``: without a depth, images of one keep it.
+    ``dicom``: a ``vg.Dicom``.
     """
-    token = _reading.set(_Reading(noted, depth, keeps_depth))
+    token = _reading.set(_Reading(noted, depth, keeps_depth, dicom))
     try:
         yield
     finally:
         _reading.reset(token)
 
 
-def note_depth(name: str) -> None:
-    """A UserWarning that 16 bits are scaled; once for each source, whose first image it names."""
+def note_depth(name: str, note: str = _NOTE) -> None:
+    """A UserWarning that more than 8 bits are scaled; once for each source, whose first image it names."""
     noted = _reading.get().noted
     if noted is None:
-        warnings.warn(f"{redact_text(name)}: {_NOTE}", stacklevel=3)
-    elif _NOTE not in noted:
-        noted.add(_NOTE)
-        warnings.warn(f"{_NOTE}{FIRST}{redact_text(name)}", stacklevel=3)
+        warnings.warn(f"{redact_text(name)}: {note}", stacklevel=3)
+    elif note not in noted:
+        noted.add(note)
+        warnings.warn(f"{note}{FIRST}{redact_text(name)}", stacklevel=3)

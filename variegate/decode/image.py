@@ -17,9 +17,11 @@ import simplejpeg
 
 from variegate.arrays import AnyArray, UInt8Array
 from variegate.decode.channels import read_channels
+from variegate.decode.dicom import dicom_size
 from variegate.decode.header import JpegHeader, apply_orientation, is_jpeg, read_header, stored_rows_needed
 from variegate.decode.limits import JPEG_FORMATS, check_pixels
 from variegate.decode.pillow import PillowFile
+from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError
 from variegate.io.files import NotRegularError, StrPath, TooLargeError, read_regular
 
@@ -171,6 +173,8 @@ def image_size(
 
     Raises DecodeError.
     """
+    if is_dicom(data):
+        return dicom_size(data, name, max_pixels)
     several = read_channels(data, name, max_pixels, channels)
     if several is not None:
         return several.shape[0], several.shape[1]
@@ -191,8 +195,8 @@ def read_image(
 ) -> Image_HWC:
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
 
-    JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC and JPEG XL are read, whatever the name; the last two need
-    ``variegate[heif]`` and ``variegate[jxl]``. The pixels equal Pillow's
+    JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL and DICOM are read, whatever the name; the last three need
+    ``variegate[heif]``, ``variegate[jxl]`` and ``variegate[dicom]`` (``vg.Dicom`` says how). The pixels equal Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
     dropped (not blended), gray is repeated, the first frame of an animation is read. **More than 8 bits**: 16-bit gray
     is scaled over its full range (``value * 255 / 65535``, rounded). 16-bit RGB keeps its upper eight bits, one value

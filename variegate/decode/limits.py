@@ -20,7 +20,7 @@ from threading import Lock
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.decode.plugins import JXL_SIGNATURES, PLUGINS, jxl_size
+from variegate.decode.plugins import JXL_SIGNATURES, PLUGINS, is_dicom, jxl_size
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
@@ -92,6 +92,20 @@ def check_side(path: str, height: int, width: int) -> None:
     """Raise DecodeError for a picture with a longer side than programs can address."""
     if max(height, width) > MAX_SIDE:
         raise DecodeError(path, f"{width:,} x {height:,} pixels, more than {MAX_SIDE:,} on a side")
+
+
+def packbits_length(data: bytes) -> int:
+    """The number of bytes that a segment of PackBits becomes, which may be 64 times as long."""
+    length = position = 0
+    while position < len(data):
+        code = data[position]
+        if code < 128:  # code + 1 bytes follow
+            length += code + 1
+            position += code + 2
+        else:  # the next byte is repeated; 128 means nothing
+            length += 257 - code if code > 128 else 0
+            position += 2 if code > 128 else 1
+    return length
 
 
 def open_image_file(data: bytes, formats: Sequence[str] = FORMATS) -> ImageFile.ImageFile:
@@ -218,6 +232,8 @@ def _kind_of(data: bytes) -> tuple[str, bool]:
         return "PPM", True
     if read := next((kind for start, kind in _READ_SIGNATURES.items() if data.startswith(start)), ""):
         return read, True
+    if is_dicom(data):
+        return "DICOM", False
     if data[4:8] == b"ftyp":
         brand = _BRANDS.get(data[8:12], "MP4")
         return brand, brand != "MP4"

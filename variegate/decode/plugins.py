@@ -16,6 +16,8 @@ _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", 
 _JXL_CODESTREAM = b"\xff\x0a"
 _JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
 JXL_SIGNATURES = (_JXL_CODESTREAM, _JXL_CONTAINER)
+DICOM_PREFIX_AT, _DICOM_PREFIX = 128, b"DICM"
+DICOM_META_AT = DICOM_PREFIX_AT + len(_DICOM_PREFIX)
 # Bits of a side in JPEG XL, by its two-bit selector.
 _JXL_SIDE_BITS = (9, 13, 18, 30)
 # Width to height, by the three bits of the ratio; 0 means that the width follows.
@@ -47,6 +49,11 @@ class Plugin:
 def is_heif(start: bytes) -> bool:
     """True for the file type box of a HEIF file; AVIF files may have the brands of both."""
     return start[4:8] == b"ftyp" and start[8:12] in _HEIF_BRANDS
+
+
+def is_dicom(start: bytes) -> bool:
+    """True for a DICOM file: "DICM" follows a preamble of 128 bytes, which may be the header of a TIFF."""
+    return start[DICOM_PREFIX_AT : DICOM_PREFIX_AT + len(_DICOM_PREFIX)] == _DICOM_PREFIX
 
 
 def is_jxl(start: bytes) -> bool:

@@ -14,6 +14,7 @@ from variegate.augmenter.augmenter import Augmenter
 from variegate.checks import integer, number, one_of, refused
 from variegate.data.sharded import MOST_BLOCK_SHARDS
 from variegate.decode import MAX_PIXELS, check_limit
+from variegate.decode.dicom import Dicom
 from variegate.executors.runners.runner import Decode, Dtype, Geometry, Layout
 from variegate.io.files import StrPath
 from variegate.loader.buckets import AspectBuckets
@@ -113,6 +114,7 @@ class LoaderArguments:
     max_pixels: int | None = None
     channels: int | None = None
     depth: Literal["uint8", "uint16", "float32"] | None = None
+    dicom: Dicom | None = None
     sampler: Any = None
     weights: Any = None
     num_samples: int | None = None
@@ -176,8 +178,12 @@ class LoaderOptions(LoaderArguments):
             accepted = f"an integer from 1 to {MAX_CHANNELS}, or None for what files have"
             integer("channels", given["channels"], 1, MAX_CHANNELS, accepted=accepted)
         one_of("depth", given["depth"], (None, *map(str, Depth)))
-        if given["depth"] is not None and given["cache"] is not None:
-            raise ValueError(f"depth: got {given['depth']!r} with cache={given['cache']!r}; accepted: one of the two")
+        if not isinstance(given["dicom"], (Dicom, type(None))):
+            raise TypeError(f"dicom: got {given['dicom']!r}; accepted: vg.Dicom(...), or None")
+        for name in ("depth", "dicom"):
+            if given[name] is not None and given["cache"] is not None:
+                got = f"got {given[name]!r} with cache={given['cache']!r}"
+                raise ValueError(f"{name}: {got}; accepted: one of the two")
         one_of("partners", given["partners"], get_args(Partners))
         if not isinstance(given["workers"], (ProcessWorkers, RayWorkers)):
             accepted = "'thread', 'process', 'ray', vg.ProcessWorkers(...) or vg.RayWorkers(...)"

@@ -145,7 +145,7 @@ class Reader:
         self._noted: set[str] = set()
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         # Arrays keep their dtype, files are read in 8 bits.
-        self._reading = partial(note_once, self._noted, self._depth, in_memory)
+        self._reading = partial(note_once, self._noted, self._depth, in_memory, options.dicom)
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(

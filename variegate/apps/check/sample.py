@@ -18,6 +18,7 @@ from variegate.data.labels import MOST_LABEL, NO_LABEL
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
 from variegate.decode.depth import note_once
+from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError
 
 Image_HWC = UInt8Array
@@ -71,7 +72,7 @@ def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], cla
         else:
             data = item.data if isinstance(item.data, bytes) else bytes(item.data)
             size = len(data)
-            if data.startswith(NUMPY):
+            if data.startswith(NUMPY) or is_dicom(data):
                 with note_once(noted):
                     pixels = read_channels(data, str(name))
                 assert pixels is not None

@@ -18,9 +18,10 @@ from variegate.data.annotated.values import DISPLAYED, STORED
 from variegate.data.base import Item
 from variegate.data.labels import NO_LABEL
 from variegate.data.samples import Samples, Store
-from variegate.decode import PillowFile, is_jpeg
+from variegate.decode import PillowFile, image_size, is_jpeg
 from variegate.decode.header import apply_orientation, read_header, shown_box
 from variegate.decode.image import read_mask
+from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError
 from variegate.io.addresses import redact_text
 
@@ -67,6 +68,8 @@ def frame_of(data: Any, name: str) -> Frame:
             return Frame(header.orientation, header.height, header.width)
         except ValueError:  # a JPEG that Pillow reads, perhaps
             pass
+    if is_dicom(data):
+        return Frame(1, *image_size(data, name))
     with PillowFile(data, name) as file:
         orientation = file.orientation()
         height, width = file.stored_size
