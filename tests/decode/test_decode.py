@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from tests.decode.pngs import png_16
 from variegate.decode import decode_jpeg_box, decode_jpeg_scaled, jpeg_size, read_header, read_image
 from variegate.errors import DecodeError
 
@@ -117,18 +117,9 @@ def test_first_frame_of_an_animation() -> None:
     assert read_image(data)[0, 0].tolist() == [255, 0, 0]
 
 
-def png_16_bit_rgb(red: int) -> bytes:
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
-
-    head = (1).to_bytes(4, "big") * 2 + bytes([16, 2, 0, 0, 0])
-    row = b"\x00" + red.to_bytes(2, "big") + b"\x12\x34" * 2
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(row)) + chunk(b"IEND", b"")
-
-
 def test_16_bit_rgb_keeps_its_upper_bits() -> None:
     with pytest.warns(UserWarning, match="16 bits are scaled to 8 bits"):
-        assert read_image(png_16_bit_rgb(0xABCD)).tolist() == [[[0xAB, 0x12, 0x12]]]
+        assert read_image(png_16(np.array([[[0xABCD, 0x1234, 0x12FF]]]))).tolist() == [[[0xAB, 0x12, 0x12]]]
 
 
 # -- failures ----------------------------------------------------------------------------------------------------

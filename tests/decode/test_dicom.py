@@ -224,7 +224,10 @@ def larger_jpeg_2000() -> bytes:
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "no pixels": (lambda: dicom(CT).replace(b"\xe0\x7f\x10\x00", b"\xe0\x7f\x11\x00"), "a DICOM file without pixels"),
     "deflated": (lambda: dicom(CT, syntax=DEFLATED), "its transfer syntax is deflated; accepted"),
-    "a film": (lambda: compressed(CT, bytes(4), "1.2.840.10008.1.2.4.102"), "its transfer syntax is MPEG-4 .*; accepted"),
+    "a film": (
+        lambda: compressed(CT, bytes(4), "1.2.840.10008.1.2.4.102"),
+        "its transfer syntax is MPEG-4 .*; accepted",
+    ),
     "a package": (
         lambda: compressed(CT, bytes(4), "1.2.840.10008.1.2.4.81"),
         "its transfer syntax is JPEG-LS .* pydicom needs one of these packages: ",

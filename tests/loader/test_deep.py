@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import variegate as vg
-from tests.decode.test_decode import png_16_bit_rgb
+from tests.decode.pngs import png_16
 from variegate import transforms as T
 from variegate.decode.depth import note_once
 from variegate.decode.pillow import PillowFile
@@ -68,6 +68,10 @@ TWELVE_BITS = GRAY[0] >> 4
 # A file, its ending, and what is read of it as uint16; None if it is refused.
 FILES: dict[str, tuple[bytes, str, Array | None]] = {
     "PNG, gray": (saved(GRAY[0], "PNG"), "png", three(GRAY[0])),
+    "PNG, color": (png_16(COLOR), "png", COLOR),
+    "PNG, interlaced": (png_16(COLOR, is_interlaced=True), "png", COLOR),
+    "PNG, alpha": (png_16(np.dstack([COLOR, GRAY[0]])), "png", COLOR),
+    "PNG, gray and alpha": (png_16(np.dstack([GRAY[0], GRAY[1]])), "png", three(GRAY[0])),
     "PNG, 8 bits": (saved(LEVELS, "PNG"), "png", scaled(LEVELS)),
     "JPEG": (saved(np.full((20, 24, 3), 77, np.uint8), "JPEG"), "jpg", np.full((20, 24, 3), 77 * 257, np.uint16)),
     "TIFF, gray": (saved(GRAY[0], "TIFF"), "tif", three(GRAY[0])),
@@ -120,10 +124,33 @@ def test_12_bits_of_a_tiff_are_white_at_4095() -> None:
     assert np.array_equal(made[..., 0], np.rint(np.minimum(TWELVE_BITS, 4095) * (65535 / 4095)))
 
 
-def test_color_of_16_bits_in_a_png_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png_16_bit_rgb(40_000))
-    with pytest.raises(DecodeError, match="color of 16 bits, of which 8 would be read; accepted: gray, or a TIFF"):
-        load(tmp_path, depth="uint16")
+ALPHAS = {
+    "color": (png_16(np.dstack([COLOR, GRAY[0]])), np.dstack([COLOR, GRAY[0]])),
+    "gray": (png_16(np.dstack([GRAY[0], GRAY[1]])), np.dstack([three(GRAY[0]), GRAY[1]])),
+    "without": (png_16(GRAY[0][..., None]), np.dstack([three(GRAY[0]), np.full_like(GRAY[0], 65535)])),
+}
+
+
+@pytest.mark.parametrize(("data", "wanted"), ALPHAS.values(), ids=list(ALPHAS))
+def test_alpha_of_16_bits(tmp_path: Path, data: bytes, wanted: Array) -> None:
+    (tmp_path / "a.png").write_bytes(data)
+    assert np.array_equal(load(tmp_path, depth="uint16", channels=4)[0], wanted)
+
+
+@pytest.mark.parametrize(("is_12_bits", "full"), [(False, 1023), (True, 4095)], ids=["10 bits", "12 bits"])
+@pytest.mark.parametrize("mode", ["RGB;16", "RGBA;16", "L;16"])
+def test_heic_of_more_than_8_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, is_12_bits: bool, full: int
+) -> None:
+    heif = pytest.importorskip("pillow_heif")
+    monkeypatch.setattr(heif.options, "SAVE_HDR_TO_12_BIT", is_12_bits)
+    pixels = {"L": GRAY[0][..., None], "RGB": COLOR, "RGBA": np.dstack([COLOR, GRAY[0]])}[mode.partition(";")[0]]
+    heif.from_bytes(mode, (24, 20), pixels.tobytes()).save(tmp_path / "a.heic", quality=-1, chroma=444)
+    stored = np.broadcast_to(pixels[..., :3] >> (6 if full == 1023 else 4), (20, 24, 3))
+    levels = load(tmp_path, depth="uint16")[0].numpy() * (full / 65535)
+    assert np.abs(levels - np.rint(levels)).max() <= full / 65535
+    # Colors are stored as luma and chroma, which are rounded.
+    assert np.abs(np.rint(levels) - stored).max() <= (0 if mode == "L;16" else 1)
 
 
 DEEP_REFUSED = {
@@ -160,18 +187,23 @@ def deep_avif() -> bytes:
     return bytes(data)
 
 
-def deep_heif() -> bytes:
-    heif = pytest.importorskip("pillow_heif")
-    stream = io.BytesIO()
-    heif.from_bytes("RGB;16", (24, 20), COLOR.tobytes()).save(stream)
-    return stream.getvalue()
+# JPEG XL of black pixels, 20 x 24.
+_BOX = "0000000c4a584c200d0a870a00000014667479706a786c20000000006a786c20000000096a786c6c0a000000"
+JPEG_XLS = {
+    "JPEG XL of 10 bits": "ff0a98201450b408080401001c004b188b15820300",
+    "JPEG XL of 12 bits": "ff0a98201850b408080401001c004b188b15820300",
+    "JPEG XL of 16 bits": f"{_BOX}1e6a786c63ff0a9820fc00142d02080401001c004b188b15820300",
+    "JPEG XL of floats": f"{_BOX}1c6a786c63ff0a98207200458b0804010018004b188b158201",
+}
 
 
-@pytest.mark.parametrize("make", [deep_avif, deep_heif])
-def test_deep_color_of_which_8_bits_would_be_read(tmp_path: Path, make: Callable[[], bytes]) -> None:
-    (tmp_path / "a.avif").write_bytes(make())
+@pytest.mark.parametrize("data", [deep_avif(), *map(bytes.fromhex, JPEG_XLS.values())], ids=["AVIF", *JPEG_XLS])
+def test_deep_color_of_which_8_bits_would_be_read(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.avif").write_bytes(data)
     for depth in ("uint16", "float32"):
-        with pytest.raises(DecodeError, match=r"a\.avif: color of 16 bits, of which 8 would be read; accepted: gray"):
+        with pytest.raises(
+            DecodeError, match=r"a\.avif: RGB pixels of 16 bits, of which 8 would be read; accepted: PNG"
+        ):
             load(tmp_path, depth=depth)
 
 

@@ -24,6 +24,7 @@ from variegate.decode.limits import (
     size_when_opened,
 )
 from variegate.decode.memory import rgb_of
+from variegate.decode.plugins import heif_values, jxl_bits
 from variegate.errors import DecodeError
 from variegate.program.depth import Depth
 
@@ -38,7 +39,7 @@ _TURNED_BY_CONTAINER = ("TIFF", "AVIF")
 _IN_GRAY = ("1", "L", "LA", "La")
 # Formats whose mode "I" holds unsigned integers of 16 bits.
 _UNSIGNED_16 = ("PNG", "PPM")
-_PNG_DEPTH_AT = 24
+_PNG_DEPTH_AT, _PNG_COLOR_AT, _PNG_GRAY_ALPHA = 24, 25, 4
 # Of AVIF: the box of its code's settings, where a byte is in it, and that byte's bit for more than 8 bits.
 _AVIF_SETTINGS, _AVIF_DEPTH_AT, _AVIF_IS_DEEP = b"av1C", 6, 0x40
 # Tags of TIFF, and a value of the last.
@@ -104,7 +105,9 @@ class PillowFile:
     @property
     def is_gray(self) -> bool:
         """All channels of what ``decode`` gives are equal, whatever the pixels."""
-        return self._image.mode in (*_IN_GRAY, "F") or self._image.mode.startswith("I")
+        image = self._image
+        is_gray_png = image.format == "PNG" and self._data[_PNG_COLOR_AT] == _PNG_GRAY_ALPHA
+        return image.mode in (*_IN_GRAY, "F") or image.mode.startswith("I") or is_gray_png
 
     @property
     def kind(self) -> str | None:
@@ -154,28 +157,42 @@ class PillowFile:
             return _converted(image, turn, mode, full)
 
     def _decode_deep(self, orientation: int | None, channels: int) -> ImageArray:
-        """[H, W, channels], equal ones, of a gray picture of more than 8 bits, in the depth that this thread reads."""
+        """[H, W, channels] of a picture of more than 8 bits, in the depth that this thread reads. Gray is repeated."""
         image = self._image
-        if not self.is_gray:
-            accepted = "gray, or a TIFF (pip install 'variegate[tiles]')"
-            raise DecodeError(self._path, f"color of {self.bits} bits, of which 8 would be read; accepted: {accepted}")
-        has_range = self.bits == 16 and image.mode != "F"
-        full = gray_range(image, self._path) if has_range else 0
         with self._errors, pillow_limit.lifted(image.height, image.width):
-            image.load()
-            values = np.asarray(image)
+            values, full = self._deep_values()
             turn = pillow_orientation(image) if orientation is None else orientation
-        if has_range:
+        if full:
             values = np.clip(values, 0, full).astype(np.uint32)
             values = ((values * 65535 + full // 2) // full).astype(np.uint16)
             if _is_negative(image):
                 values = np.uint16(65535) - values
         values = as_read(values, self._path)
-        height, width = values.shape
+        height, width, stored_channels = values.shape
+        has_alpha = stored_channels in (2, 4)
+        colors = values[:, :, : stored_channels - has_alpha]
         shown = (width, height) if turn >= 5 else (height, width)
         img_HWC = np.empty((*shown, channels), values.dtype)
-        as_stored(img_HWC, turn)[...] = values[:, :, None]
+        stored = as_stored(img_HWC, turn)
+        stored[:, :, :3] = colors
+        if channels == len("RGBA"):
+            stored[:, :, 3] = values[:, :, -1] if has_alpha else Depth[values.dtype.name.upper()].white
         return img_HWC
+
+    def _deep_values(self) -> tuple[AnyArray, int]:
+        """[H, W, C], the last of two or four channels alpha, and the value of white; 0 for numbers without one."""
+        image = self._image
+        if image.format == "PNG" and not image.mode.startswith("I"):
+            return _color_of_png(image, self._data), 65535
+        if image.format == "HEIF":
+            return heif_values(self._data)
+        if image.mode != "F" and not image.mode.startswith("I"):
+            accepted = "PNG, HEIC, TIFF (pip install 'variegate[tiles]'), or gray"
+            reason = f"{self.mode} pixels of {self.bits} bits, of which 8 would be read; accepted: {accepted}"
+            raise DecodeError(self._path, reason)
+        full = gray_range(image, self._path) if self.bits == 16 and image.mode != "F" else 0
+        image.load()
+        return np.asarray(image)[:, :, None], full
 
     @property
     def bits(self) -> int:
@@ -188,6 +205,8 @@ class PillowFile:
             return max(8, data[_PNG_DEPTH_AT])
         if image.format == "HEIF":
             return 16 if image.info["bit_depth"] > 8 else 8
+        if image.format == "JXL":
+            return 16 if jxl_bits(data) > 8 else 8
         if image.format == "AVIF":
             at = data.find(_AVIF_SETTINGS) + _AVIF_DEPTH_AT
             return 16 if at >= _AVIF_DEPTH_AT and at < len(data) and data[at] & _AVIF_IS_DEEP else 8
@@ -238,6 +257,29 @@ class PillowFile:
         with self._errors, pillow_limit.lifted(self._image.height, self._image.width):
             self._image.load()
             return np.array(self._image)
+
+
+def _color_of_png(image: Image.Image, data: bytes) -> AnyArray:
+    """uint16 [H, W, C] of a PNG of 16 bits: gray or color, with or without alpha. ``image``: opened, not loaded.
+
+    Pillow unpacks the high byte of each number. Told that the low byte comes first, it unpacks that one.
+    """
+    rawmode = image.tile[0].args  # type: ignore[attr-defined]
+    if rawmode == "LA;16B":
+        four = _unpacked(image, "RGBA", "RGBA").astype(np.uint16)
+        return four[:, :, ::2] << 8 | four[:, :, 1::2]
+    mode = image.mode
+    values = _unpacked(image, mode, f"{mode};16B").astype(np.uint16) << 8
+    with open_image_file(data, ("PNG",)) as again:
+        values |= _unpacked(again, mode, f"{mode};16L")
+    return values
+
+
+def _unpacked(image: Image.Image, mode: str, rawmode: str) -> UInt8Array:
+    image._mode = mode  # type: ignore[attr-defined]
+    image.tile = [tile._replace(args=rawmode) for tile in image.tile]  # type: ignore[attr-defined]
+    image.load()
+    return np.asarray(image)
 
 
 def _tile_size(image: Image.Image) -> tuple[int, int] | None:

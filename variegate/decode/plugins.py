@@ -12,6 +12,10 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any
 
+import numpy as np
+
+from variegate.arrays import AnyArray
+
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _JXL_CODESTREAM = b"\xff\x0a"
 _JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
@@ -22,8 +26,19 @@ DICOM_META_AT = DICOM_PREFIX_AT + len(_DICOM_PREFIX)
 _JXL_SIDE_BITS = (9, 13, 18, 30)
 # Width to height, by the three bits of the ratio; 0 means that the width follows.
 _JXL_RATIOS = {1: (1, 1), 2: (12, 10), 3: (4, 3), 4: (3, 2), 5: (16, 9), 6: (5, 4), 7: (2, 1)}
-# At most: the signature, and two sides with their selectors and the ratio.
-_JXL_HEADER_BYTES = 11
+# At most: the signature, and two sides with their selectors and the ratio; all up to the bits of a channel.
+_JXL_SIZE_BYTES = 11
+_JXL_HEADER_BYTES = 64
+# Offsets and bits of the four forms of a number.
+_JXL_INTEGER_BITS = (8, 0), (10, 0), (12, 0), (1, 6)
+_JXL_FLOAT_BITS = (32, 0), (16, 0), (24, 0), (1, 6)
+_JXL_PREVIEW_BLOCKS = (16, 0), (32, 0), (1, 5), (33, 9)
+_JXL_PREVIEW_SIDES = (1, 6), (65, 8), (321, 10), (1345, 12)
+_JXL_ANIMATION = (
+    ((100, 0), (1000, 0), (1, 10), (1, 30)),
+    ((1, 0), (1001, 0), (1, 8), (1, 10)),
+    ((0, 0), (0, 3), (0, 16), (0, 32)),
+)
 _MOST_BOXES = 64
 
 
@@ -68,14 +83,43 @@ PLUGINS = {
 }
 
 
+def heif_values(data: bytes) -> tuple[AnyArray, int]:
+    """[H, W, C] of a HEIC file of more than 8 bits, and the value of white."""
+    pillow_heif = import_module("pillow_heif")
+    file = pillow_heif.HeifFile(BytesIO(data), convert_hdr_to_8bit=False)
+    values = np.asarray(file)
+    bits = file.info["bit_depth"]
+    # The bits of a number come first.
+    return values.reshape(*values.shape[:2], -1) >> (16 - bits), (1 << bits) - 1
+
+
 def jxl_size(data: bytes) -> tuple[int, int] | None:
     """Height and width of a JPEG XL file by its header, (0, 0) if it has none; None for other files."""
     if not is_jxl(data):
         return None
     codestream = _jxl_codestream(data)
-    if len(codestream) < _JXL_HEADER_BYTES:
-        return 0, 0
-    bits = _Bits(int.from_bytes(codestream[2:], "little"))
+    return (0, 0) if len(codestream) < _JXL_SIZE_BYTES else _take_size(_Bits(codestream))
+
+
+def jxl_bits(data: bytes) -> int:
+    """Bits of a channel of a JPEG XL file by its header."""
+    bits = _Bits(_jxl_codestream(data))
+    _take_size(bits)
+    if bits.take(1):  # everything has its default
+        return 8
+    if bits.take(1):
+        bits.take(3)  # the orientation
+        if bits.take(1):
+            _take_size(bits)  # of the picture on a page
+        if bits.take(1):
+            _take_preview(bits)
+        if bits.take(1):
+            _take_animation(bits)
+    is_float = bits.take(1)
+    return bits.number(*(_JXL_FLOAT_BITS if is_float else _JXL_INTEGER_BITS))
+
+
+def _take_size(bits: _Bits) -> tuple[int, int]:
     is_small = bits.take(1)
     height = _jxl_side(bits, is_small)
     ratio = bits.take(3)
@@ -85,16 +129,34 @@ def jxl_size(data: bytes) -> tuple[int, int] | None:
     return height, height * across // down
 
 
-class _Bits:
-    """Bits of a header, lowest first."""
+def _take_preview(bits: _Bits) -> None:
+    sides = _JXL_PREVIEW_BLOCKS if bits.take(1) else _JXL_PREVIEW_SIDES
+    bits.number(*sides)
+    if bits.take(3) == 0:
+        bits.number(*sides)
 
-    def __init__(self, value: int) -> None:
-        self._value = value
+
+def _take_animation(bits: _Bits) -> None:
+    for numbers in _JXL_ANIMATION:
+        bits.number(*numbers)
+    bits.take(1)
+
+
+class _Bits:
+    """Bits of a codestream after its signature, lowest first."""
+
+    def __init__(self, codestream: bytes) -> None:
+        self._value = int.from_bytes(codestream[len(_JXL_CODESTREAM) :], "little")
 
     def take(self, count: int) -> int:
         taken = self._value & ((1 << count) - 1)
         self._value >>= count
         return taken
+
+    def number(self, *choices: tuple[int, int]) -> int:
+        """A number in one of four forms, each an offset to which some bits are added."""
+        offset, count = choices[self.take(2)]
+        return offset + self.take(count)
 
 
 def _jxl_side(bits: _Bits, is_small: int) -> int:
