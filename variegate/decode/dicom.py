@@ -1,7 +1,7 @@
 """DICOM files through pydicom: gray in its own units or within a window, and color.
 
-Bytes are foreign: sizes are checked against limits before a pixel is decompressed, and what decompresses the header
-itself (deflate) or has no limit (tables of palettes in segments) is refused.
+Bytes are foreign: sizes are checked against limits before a pixel is decompressed. Files without such a limit are
+refused: deflated ones, and palettes in segments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RLE_PADDING = 128
 _JPEG_START = b"\xff\xd8"
 _JPEG_FRAMES = frozenset((*range(0xC0, 0xD0), 0xF7)) - {0xC4, 0xC8, 0xCC}
 _JPEG_FRAME_BYTES = 9
-# Dtypes of which every value is looked up in a table.
+# Values of these dtypes are looked up in a table of all of them.
 _SMALL = tuple(map(np.dtype, ("uint8", "int8", "uint16", "int16")))
 _UNLIMITED = -math.inf, math.inf
 # Ranges of values are shorter than this: float32 has them.

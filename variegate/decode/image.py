@@ -195,8 +195,8 @@ def read_image(
 ) -> Image_HWC:
     """A path, or the bytes of a file -> uint8[H, W, 3], RGB, contiguous; or [H, W, C], see below.
 
-    JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL and DICOM are read, whatever the name; the last three need
-    ``variegate[heif]``, ``variegate[jxl]`` and ``variegate[dicom]`` (``vg.Dicom`` says how). The pixels equal Pillow's
+    JPEG, PNG, WebP, GIF, BMP, TIFF, PPM, AVIF, HEIC, JPEG XL and DICOM are read, whatever the name. The last three need
+    ``variegate[heif]``, ``variegate[jxl]`` and ``variegate[dicom]``. The pixels equal Pillow's
     ``ImageOps.exif_transpose(img).convert("RGB")``: the EXIF orientation is applied, palettes are looked up, alpha is
     dropped (not blended), gray is repeated, the first frame of an animation is read. **More than 8 bits**: 16-bit gray
     is scaled over its full range (``value * 255 / 65535``, rounded). 16-bit RGB keeps its upper eight bits, one value

@@ -262,7 +262,7 @@ class PillowFile:
 def _color_of_png(image: Image.Image, data: bytes) -> AnyArray:
     """uint16 [H, W, C] of a PNG of 16 bits: gray or color, with or without alpha. ``image``: opened, not loaded.
 
-    Pillow unpacks the high byte of each number. Told that the low byte comes first, it unpacks that one.
+    Pillow unpacks the first byte of a big-endian number, and the second byte of a little-endian one.
     """
     rawmode = image.tile[0].args  # type: ignore[attr-defined]
     if rawmode == "LA;16B":
