@@ -1,4 +1,4 @@
-"""Values computed once, threads or not, forked or not."""
+"""Values computed once, threads or not, forked or not; the context of work in a pool."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import threading
 import warnings
+from contextvars import ContextVar
 
 import pytest
 
-from variegate.threads import computed_once
+from variegate.threads import Threads, computed_once
 
 
 class Slow:
@@ -56,3 +57,14 @@ def test_a_fork_while_another_thread_computes() -> None:
 
 def _read() -> None:
     assert Slow().value == 7
+
+
+def test_work_runs_in_the_context_of_its_submitter() -> None:
+    """Not in that of the thread that started the worker thread, which free-threaded Python keeps."""
+    user = ContextVar("user", default="nobody")
+    pool = Threads(1, "test")
+    token = user.set("first")
+    first = pool.submit(user.get).result()
+    user.reset(token)
+    assert (first, pool.submit(user.get).result()) == ("first", "nobody")
+    pool.shutdown()

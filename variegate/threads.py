@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -78,7 +79,11 @@ def check_running(what: str) -> None:
 class Threads(Executor):
     """A ``ThreadPoolExecutor`` of ``number`` threads that also works in a forked child, with threads of its own, and
     where no thread can be started: at the end of the interpreter, or at a limit of the machine. The work is then done
-    by whoever submits it."""
+    by whoever submits it.
+
+    Work runs in the context (``contextvars``) of its submitter. Without this, it would run in an empty context, and in
+    free-threaded Python in that of the thread that happened to start the worker thread.
+    """
 
     def __init__(self, number: int, name: str) -> None:
         self._number = number
@@ -94,9 +99,10 @@ class Threads(Executor):
 
     def submit(self, function: Callable[..., T], /, *args: Any, **options: Any) -> Future[T]:
         """Raises RuntimeError after ``shutdown``."""
-        work = _Once(partial(function, *args, **options))
+        work = _Once(partial(copy_context().run, function, *args, **options))
         try:
-            future: Future[T] = self._pool.submit(work)
+            # A new thread keeps the context that it is started in for as long as it lives.
+            future: Future[T] = Context().run(self._pool.submit, work)
         except RuntimeError:
             if self._is_closed:
                 raise

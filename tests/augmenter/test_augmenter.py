@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -63,23 +66,58 @@ def test_pixels_do_not_depend_on_threads() -> None:
         assert same(vg.Augmenter(POLICY, num_threads=threads)(images, ids=ids), expected)
 
 
-def test_one_augmenter_serves_many_threads_at_once() -> None:
-    images = ragged(20)
-    aug = vg.Augmenter(POLICY)
-    expected = {epoch: aug(images, ids=range(20), epoch=epoch) for epoch in range(4)}
-    wrong: list[int] = []
+@vg.pipeline
+def turned_or_flipped(image: Any, label: int) -> Any:
+    image = T.functional.rotate(image, vg.uniform(-30, 30))
+    return T.functional.hflip(image) if vg.coin(0.1 * label) else image
 
-    def work(epoch: int) -> None:
-        for _ in range(10):
-            if not same(aug(images, ids=range(20), epoch=epoch), expected[epoch]):
-                wrong.append(epoch)
 
-    threads = [threading.Thread(target=work, args=(epoch,)) for epoch in expected]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+SHARED: dict[str, Callable[[], T.Transform]] = {
+    "policy": lambda: T.Compose([T.RandomHorizontalFlip(), T.RandAugment(2, 9), T.GaussianNoise(sigma=(0.01, 0.05))]),
+    "schedule": lambda: T.PBA(),  # its record is another in each of these epochs
+    "draws in Python": lambda: T.Compose([T.RandomCrop(20, pad_if_needed=True), T.ElasticTransform(alpha=20.0)]),
+    "pipeline": lambda: T.Compose([turned_or_flipped, T.ColorJitter(0.4, 0.4)]),
+    "views": lambda: T.MultiView([T.RandomResizedCrop(24), T.RandAugment()], counts=[2, 1]),
+}
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Threads take turns as often as possible, in a Python with a lock for all of them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("frequent_switches")
+@pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
+def test_threads_at_once_get_the_pixels_of_one_thread(make: Callable[[], T.Transform]) -> None:
+    """Of one Augmenter, and of several with one transform; also at the first call, which makes records and tables."""
+    images, labels = ragged(6), {"label": range(6)}
+
+    def outputs(aug: vg.Augmenter, epoch: int) -> list[torch.Tensor]:
+        one_by_one = [aug([images[i]], ids=[i], epoch=epoch, conditions={"label": [i]}) for i in range(6)]
+        return [*flat(one_by_one), *flat(aug(images, ids=range(6), epoch=epoch, conditions=labels))]
+
+    alone, transform = vg.Augmenter(make(), num_threads=1), make()
+    epochs = range(0, 180, 30)
+    expected = {epoch: outputs(alone, epoch) for epoch in epochs}
+    shared = vg.Augmenter(transform, num_threads=2)
+    at_once = threading.Barrier(len(epochs), timeout=60)
+
+    def is_right(epoch: int) -> bool:
+        at_once.wait()
+        own = vg.Augmenter(transform, num_threads=1)
+        return all(same(outputs(aug, epoch), expected[epoch]) for aug in (shared, own) * 2)
+
+    with ThreadPoolExecutor(len(epochs)) as pool:
+        assert all(pool.map(is_right, epochs))
+
+
+def flat(made: Any) -> list[torch.Tensor]:
+    """All tensors of lists and tuples."""
+    return [made] if isinstance(made, torch.Tensor) else [tensor for part in made for tensor in flat(part)]
 
 
 def test_seed_epoch_copy_and_id_each_change_the_pixels() -> None:

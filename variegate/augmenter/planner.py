@@ -138,11 +138,13 @@ class Planner:
     def draw_of_one(self, call: Request) -> tuple[Record, int, tuple[int, int]]:
         """The transform's record for a batch of one, and the image's id and key."""
         epoch, sample_id, key, _ = self._checked_one(call)
-        if self._record is None or self._record.uses_epoch:
-            self._record = record_of(self.transform, self._output, 3, epoch)
+        # Read once: another thread may set the record of another epoch.
+        record = self._record
+        if record is None or record.uses_epoch:
+            record = self._record = record_of(self.transform, self._output, 3, epoch)
         if call.depth:
-            self._record.check_levels(call.depth)
-        return self._record, sample_id, key
+            record.check_levels(call.depth)
+        return record, sample_id, key
 
     def _checked_one(self, call: Request) -> tuple[int, int, tuple[int, int], Mapping[str, Any]]:
         """Epoch, id, key and conditions of the only image of a call."""

@@ -175,7 +175,8 @@ class _PillowLimit:
 
     def lifted(self, height: int, width: int) -> AbstractContextManager[None]:
         """Context manager: Pillow accepts a picture of this size; smaller pictures need no change."""
-        limit = self._limit if self._lifted else Image.MAX_IMAGE_PIXELS
+        with self._lock:
+            limit = self._limit if self._lifted else Image.MAX_IMAGE_PIXELS
         return _UNCHANGED if limit is None or height * width <= limit else self._lift()
 
     @contextmanager
