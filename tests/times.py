@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Nothing of what is collected becomes garbage, and little of what libraries hold: Python rarely goes through it."""
+    """Nothing of what is collected becomes garbage, and Python rarely goes through what libraries hold."""
     gc.disable()
     try:
         return (yield)

@@ -83,8 +83,13 @@ def test_every_hue(red: int) -> None:
         check_chains(CPU, chains, [colors])
 
 
+def _half_of(firsts: range) -> list[Any]:
+    """The others are slow."""
+    return [pytest.param(first, marks=pytest.mark.slow) if n % 2 else first for n, first in enumerate(firsts)]
+
+
 @every_device
-@pytest.mark.parametrize("first", range(0, 400, 40))
+@pytest.mark.parametrize("first", _half_of(range(0, 400, 40)))
 def test_random_programs_composed(device: Device, first: int) -> None:
     for seed in range(first, first + 40):
         program, images, chains = random_program(seed, device.ops, interpolate=False)
@@ -92,7 +97,7 @@ def test_random_programs_composed(device: Device, first: int) -> None:
 
 
 @every_device
-@pytest.mark.parametrize("first", range(1000, 1300, 30))
+@pytest.mark.parametrize("first", _half_of(range(1000, 1300, 30)))
 def test_random_programs_stage_by_stage(device: Device, first: int) -> None:
     for seed in range(first, first + 30):
         program, images, chains = random_program(seed, device.ops)

@@ -16,6 +16,9 @@ from tests.loader.loading import load
 
 EPOCH = 1
 INDEPENDENT = [name for name, case in CASES.items() if not case.is_mixed_by_batch]
+# Ranks before and after a resume, and batches before it: each kind of loader resumes on more ranks in the first batch,
+# and in one of the other ways.
+RESUMES = [(1, 1, 0), (1, 2, 1), (2, 1, 2)]
 OTHERS: list[dict[str, Any]] = [
     {"batch_size": 1, "prefetch": 0},
     {"batch_size": 7, "num_threads": 1, "prefetch": 1},
@@ -49,16 +52,17 @@ def test_rows_do_not_depend_on_batches_threads_or_prefetch(name: str) -> None:
     assert bad.isdisjoint(sample for sample, _ in first)
 
 
-@pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("name", INDEPENDENT)
+@pytest.mark.parametrize(("name", "world_size"), [(name, 2 + n % 2) for n, name in enumerate(INDEPENDENT)])
 def test_ranks_are_in_step_and_share_an_epoch(name: str, world_size: int) -> None:
     ranks = [list(loader_of(name, rank=rank, world_size=world_size)) for rank in range(world_size)]
     assert len({len(batches) for batches in ranks}) == 1
     assert join(rows_of(batch) for batches in ranks for batch in batches) == epoch_of(name)
 
 
-@pytest.mark.parametrize(("before", "after", "batches"), [(1, 1, 0), (1, 2, 1), (2, 1, 2), (2, 3, 1)])
-@pytest.mark.parametrize("name", INDEPENDENT)
+@pytest.mark.parametrize(
+    ("name", "before", "after", "batches"),
+    [(name, *ways) for n, name in enumerate(INDEPENDENT) for ways in ((2, 3, 1), RESUMES[n % len(RESUMES)])],
+)
 def test_the_rest_of_an_epoch_is_the_same(name: str, before: int, after: int, batches: int) -> None:
     """After any batch, with other batches, threads and ranks."""
     parts = []

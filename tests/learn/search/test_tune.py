@@ -54,7 +54,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
             stop.set()
 
     out = tmp_path / "out"
-    run = ObjectiveRun(Settings(size=4, interval=2, epochs=6, space=SearchSpace(space="pba-relative")), count_late)
+    run = ObjectiveRun(Settings(size=2, interval=2, epochs=6, space=SearchSpace(space="pba-relative")), count_late)
     assert TuneSearch(run, out).run(interrupt, stop) is None
     with pytest.raises(SourceError, match="holds a search with the back end 'ray' that is not finished"):
         LocalSearch(run, out, ["cpu"]).run()
@@ -65,7 +65,7 @@ def test_a_search_resumes_and_gives_a_schedule_of_all_epochs(tmp_path: Path) -> 
     assert seen[-1].step == 3
     history = read_log(out / "population.jsonl")
     # Each has trained each step, and copies took the weights over.
-    assert [[row.score for row in rows] for rows in history.steps] == [[2.0] * 4, [4.0] * 4, [6.0] * 4]
+    assert [[row.score for row in rows] for rows in history.steps] == [[2.0] * 2, [4.0] * 2, [6.0] * 2]
     assert any(row.copied_from is not None for row in history.rows)
     assert any(number for row in history.steps[-1] for number in row.policy)
     assert not (out / "ray").exists()
