@@ -83,10 +83,11 @@ def test_a_model_by_name_and_a_step_of_the_user() -> None:
     ],
 )
 def test_what_cannot_be_trained(source: Any, transform: T.Transform, model: str, error: Any, message: str) -> None:
+    options: Any = {"seconds": 0.01, "batch_size": 4, "devices": "cpu", "threads": 1, "limit": 4}
+    measured: list[Any] = []
     with pytest.raises(error, match=message):
-        vg.doctor(
-            source, transform, train=True, model=model, seconds=0.01, batch_size=4, devices="cpu", threads=1, limit=4
-        )
+        vg.doctor(source, transform, train=True, model=model, on_event=measured.append, **options)
+    assert measured == []
 
 
 def test_the_utilization_of_a_gpu_is_sampled_while_its_step_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

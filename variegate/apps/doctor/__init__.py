@@ -89,6 +89,10 @@ def doctor(
     with ExitStack() as stack:
         opened = open_source(source, stream=False, on_error="skip")
         session = _Session(opened, transform, chosen, stack, on_event)
+        if step is None and chosen.train:
+            # A wrong model is refused before anything is measured.
+            training_loader = session.make_loader(session.loader.source, layout="NHWC")
+            named = model_step(chosen.model, training_loader, chosen.precision, place)
         try:
             measured = session.measure(place)
         except SourceError as error:
@@ -97,9 +101,8 @@ def doctor(
     if step is not None:
         training = measure_training(session.loader, step, tuple, chosen.seconds, on_event)
     elif chosen.train:
-        loader = session.make_loader(session.loader.source, layout="NHWC")
-        named = model_step(chosen.model, loader, chosen.precision, place)
-        training = measure_training(loader, named, partial(for_model, loader.device), chosen.seconds, on_event)
+        prepare = partial(for_model, training_loader.device)
+        training = measure_training(training_loader, named, prepare, chosen.seconds, on_event)
     notes = session.notes()
     if training is not None and training.note is not None:
         notes.append(training.note)

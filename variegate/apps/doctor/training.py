@@ -19,6 +19,7 @@ from variegate.apps.doctor.probes import Probe, Rate, number_text, rate_row, run
 from variegate.apps.plotting import FAINT, GREEN, INK, drawn_figure, label_rows
 from variegate.data.base import SourceError
 from variegate.events import OnEvent, ignore_event
+from variegate.io.amounts import pluralize
 from variegate.learn.batches import classes_of, tensors_of
 from variegate.learn.models import model_to_train
 from variegate.learn.step import TrainingStep, make_optimizer
@@ -114,7 +115,10 @@ def model_step(name: str, loader: Loader, precision: Precision, place: str) -> C
     """
     options = FitOptions(precision=precision)
     classes = len(classes_of(loader.source, place))
-    first = next(iter(loader))
+    first = next(iter(loader), None)
+    if first is None:
+        tried = pluralize(len(loader.errors), "sample")
+        raise SourceError(f"{place}: none of {tried} could be read; {loader.errors[0]}")
     if not isinstance(first.images, torch.Tensor):
         raise SourceError(f"{place}: images have several sizes after the transform; accepted: one size (--size)")
     channels = first.images.shape[3]
