@@ -21,20 +21,8 @@ if TYPE_CHECKING:
     from variegate.learn.trainer import Trainer, train
     from variegate.options.training import TrainOptions
 
-# Names by the module that defines them, loaded when first used: a search has no need of what trains on several ranks.
-_NAMES = {
-    "variegate.learn.history": [
-        *("History", "LogError", "PopulationLog", "Row", "Settings", "lineage", "read_log", "schedule_of"),
-    ],
-    "variegate.learn.plots": ["plot_population", "plot_schedule"],
-    "variegate.learn.policy": ["SearchSpace"],
-    "variegate.learn.population": [
-        *("Copy", "LostPopulationError", "Population", "Step", "exploit", "explore", "is_flat"),
-    ],
-    "variegate.learn.trainer": ["Trainer", "train"],
-    "variegate.options.training": ["TrainOptions"],
-}
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+# Imported one after another until one has the name that is used: a search has no need of what trains on several ranks.
+_MODULES = ("history", "policy", "population", "plots", "trainer")
 __all__ = [
     "Copy",
     "History",
@@ -61,6 +49,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        for stem in _MODULES:
+            module = import_module(f"{__name__}.{stem}")
+            if name in vars(module):
+                return vars(module)[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
