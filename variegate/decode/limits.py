@@ -20,7 +20,7 @@ from threading import Lock
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from variegate.checks import integer
-from variegate.decode.plugins import JXL_SIGNATURES, PLUGINS, is_dicom, jxl_size
+from variegate.decode.plugins import HEIF_BRANDS, JXL_SIGNATURES, PLUGINS, is_dicom, jxl_size
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
@@ -63,7 +63,7 @@ _OTHER_SIGNATURES = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
 }
-_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF"}
+_BRANDS = {b"avif": "AVIF", b"avis": "AVIF", **HEIF_BRANDS}
 
 # Where Pillow refuses by default as well (twice its MAX_IMAGE_PIXELS): 512 MiB of RGB.
 MAX_PIXELS = 178_956_970

@@ -16,7 +16,11 @@ import numpy as np
 
 from variegate.arrays import AnyArray
 
-_HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
+# Kinds of HEIF by the brand of a file.
+HEIF_BRANDS = {
+    **dict.fromkeys((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "HEIC"),
+    **dict.fromkeys((b"mif1", b"msf1"), "HEIF"),
+}
 _JXL_CODESTREAM = b"\xff\x0a"
 _JXL_CONTAINER = b"\x00\x00\x00\x0cJXL \r\n\x87\n"
 JXL_SIGNATURES = (_JXL_CODESTREAM, _JXL_CONTAINER)
@@ -63,7 +67,7 @@ class Plugin:
 
 def is_heif(start: bytes) -> bool:
     """True for the file type box of a HEIF file; AVIF files may have the brands of both."""
-    return start[4:8] == b"ftyp" and start[8:12] in _HEIF_BRANDS
+    return start[4:8] == b"ftyp" and start[8:12] in HEIF_BRANDS
 
 
 def is_dicom(start: bytes) -> bool:
