@@ -320,7 +320,7 @@ class Augmenter(CopiedByState, RemovedMethods):
 
     def _run_single(self, runner: CpuRunner, pixels: ImageArray, call: Request) -> Any:
         depth = depth_of_batch(pixels)
-        call = call._replace(depth=depth) if depth else call
+        call = call._replace(depth=depth) if depth.is_deep else call
         if isinstance(self.transform, Pipeline):
             drawn = self._planner.pipeline_of_one(self.transform, pixels.shape, call)
             if not isinstance(drawn, Program):

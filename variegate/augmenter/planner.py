@@ -142,7 +142,7 @@ class Planner:
         record = self._record
         if record is None or record.uses_epoch:
             record = self._record = record_of(self.transform, self._output, 3, epoch)
-        if call.depth:
+        if call.depth.is_deep:
             record.check_levels(call.depth)
         return record, sample_id, key
 

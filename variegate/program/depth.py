@@ -11,7 +11,7 @@ from variegate.arrays import AnyArray
 
 
 class Depth(IntEnum):
-    """Dtype of an image. Black is 0. Truthy for dtypes of more than 256 levels."""
+    """Dtype of an image. Black is 0."""
 
     UINT8 = 0
     UINT16 = 1

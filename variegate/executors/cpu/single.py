@@ -250,7 +250,7 @@ def run_one(image: ScalarDraw, pixels: ImageArray, output: Output, composed: boo
     ``pixels``: contiguous [H, W, C] of the image's shape. Raises ValueError for instructions that need 256 levels.
     """
     depth = depth_of_batch(pixels)
-    if depth:
+    if depth.is_deep:
         image.check_levels(depth)
     rectangles = image.rectangles
     has_room = len(image.records) <= SLOTS and (rectangles is None or len(rectangles) <= RECTANGLES)
