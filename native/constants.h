@@ -1061,6 +1061,7 @@ struct DeviceProgram {
   const u8 * segments;
   i64 segments_size;
   const f32 * scale_and_bias;
+  i64 canvas_pixel;
   i64 outputs;
   const i64 * begins;
   const i64 * entry_row;

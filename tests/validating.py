@@ -95,7 +95,9 @@ def _check_instructions(program: Program, used: BoolArray) -> None:
         refuse(_PRIMITIVE[opcode], "a primitive in a sampled program")
     else:
         maps = [op for op, spec in SPECS.items() if spec.lowered_to is Op.MAP_FIXED]
-        others = [op for op, spec in SPECS.items() if spec.lowered_to and op not in maps]
+        # Deep images have no tables.
+        kept = (None, Op.LUT) if program.depth.is_deep else (None,)
+        others = [op for op, spec in SPECS.items() if spec.lowered_to not in kept and op not in maps]
         refuse(np.isin(opcode, maps), "should be a map by now")
         refuse(np.isin(opcode, others), "should be a table by now")
     tables = program.tables

@@ -1,4 +1,5 @@
 // Packs instructions for kernels, with tables and records of their maps.
+#include "../levels.h"
 #include "pack.h"
 
 namespace vg {
@@ -106,10 +107,16 @@ void CodeWriter::write_value(i64 k, i32 *code) const {
   constexpr int MATRIX_SIZE = 48;
   const int op = row.opcode(k);
   const i64 number = to_i64(row.args(k)[0]);
-  code[CodeField::CLASS] = op == Op::LUT ? CodeClass::LOOKUP : CodeClass::VALUE;
+  code[CodeField::CLASS] = IS_TABLE.at[op] ? CodeClass::LOOKUP : CodeClass::VALUE;
   if (op == Op::LUT) code[CodeField::ARG] = (i32)(at(Section::LUTS) + TABLE_SIZE * number);
   else if (op == Op::COLOR_MATRIX) code[CodeField::ARG] = (i32)(at(Section::MATRICES) + MATRIX_SIZE * number);
   else code[CodeField::ARG] = (i32)number;
+  // Of deep images, which have no tables.
+  if (op != Op::LUT && IS_TABLE.at[op])
+    for (int i = 0; i < 3; i++) {
+      const f32 argument = (f32)row.args(k)[i];
+      memcpy(code + CodeField::PARAMS + i, &argument, sizeof argument);
+    }
 }
 
 void CodeWriter::write_position(i64 k, i32 *code) const {

@@ -170,8 +170,8 @@ void write_headers(const PackCall &call) {
   for (i64 r = 0; r < program.rows; r++) {
     const DeviceRow row = {&program, r};
     const CanvasSizes sizes = canvas_sizes(row);
-    const i64 canvas[2] = {canvases, canvases + 4 * sizes.first};
-    canvases += 4 * (sizes.first + sizes.second);
+    const i64 canvas[2] = {canvases, canvases + program.canvas_pixel * sizes.first};
+    canvases += program.canvas_pixel * (sizes.first + sizes.second);
     Source from = image_of_row(call, row);
     const i64 count = row.num_passes();
     for (i64 p = 0; p < count; p++) {
@@ -179,7 +179,8 @@ void write_headers(const PackCall &call) {
       const bool is_final = p == count - 1 && !row.is_blended();
       write_pass(call, row, p, from, is_final ? call.targets[r] : canvas[p % 2], weights);
       const i64 height = pass[PassField::HEIGHT], width = pass[PassField::WIDTH];
-      from = {canvas[p % 2], 4 * width, 4, 1, height, width};
+      // Planes of deep images; kernels know the words of uint8 images.
+      from = {canvas[p % 2], width, 1, height * width, height, width};
     }
     for (i64 p = count; p < program.depth; p++) header_of(call, p, r)[PassField::NEEDS] = 0;
   }

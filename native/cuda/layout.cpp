@@ -91,7 +91,7 @@ VG_EXPORT i64 vg_plan_buffer(DeviceProgram *program) {
   program->depth = counts.depth;
   program->draws_noise = counts.draws_noise;
   program->list_length = round_up(program->rows * counts.depth, 4);
-  program->canvas_size = 4 * counts.canvas_pixels;
+  program->canvas_size = program->canvas_pixel * counts.canvas_pixels;
   i64 sizes[NUM_SECTIONS] = {};
   sizes[Section::HEADERS] = 8 * HEADER_FIELDS * counts.depth * program->rows;
   sizes[Section::CODE] = 4 * CODE_FIELDS * slots;

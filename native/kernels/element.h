@@ -51,8 +51,7 @@ template <class Element> VG_INLINE Element clip(SumOf<Element> sum) {
 
 // Clips a color value; integers are truncated (truncate_value) or rounded half up (round_value). NaN becomes black.
 //
-// GPU counterparts in executors/cuda/kernels/values.py: `to_level` truncates, `to_level(value + 0.5)` rounds half up,
-// and `_round_number` also handles NaN.
+// GPU counterparts have the same names in executors/cuda/kernels/element.py.
 template <class Element> VG_INLINE Element truncate_value(f32 value) {
   value = min_of(WHITE<Element>, value > 0 ? value : 0);
   if constexpr (IS_FLOAT<Element>) return value;
@@ -81,8 +80,7 @@ template <class Element> VG_INLINE Element from_word(u32 word) {
   else return (Element)(word >> (32 - 8 * sizeof(Element)));
 }
 
-// Linear interpolation by a weight with `bits` fraction bits, rounded half up. GPU counterpart: `_mix` in
-// executors/cuda/kernels/fused.py.
+// Linear interpolation by a weight with `bits` fraction bits, rounded half up.
 template <int bits, class Sum> VG_INLINE Sum mix(Sum a, Sum b, Sum weight) {
   return a + drop_bits<bits>((b - a) * weight + HALF_UNIT<Sum, bits>);
 }

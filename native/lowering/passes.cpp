@@ -14,7 +14,8 @@
 // - a resample that is not first;
 // - a JPEG, which is applied to the image before the pass reads it;
 // - with `measured_once`, as on a GPU: statistics of another image than earlier statistics of the pass, and a contrast
-//   after other statistics.
+//   after other statistics. Deep images have no tables there: a map with real coefficients, a filter or a statistic
+//   starts a new pass after any value operation or statistic.
 #include "lowering.h"
 
 namespace vg::VG_LEVEL {
@@ -99,6 +100,7 @@ Maps maps_after(const Rewritten &program, i64 k, Maps before) {
 }
 
 void add(const Rewritten &program, i64 k, OpenPass &open) {
+  const bool has_tables = !(program.all->is_deep && program.all->measured_once);
   switch (program.kind(k)) {
     case Kind::GEOMETRY:
       open.maps = maps_after(program, k, open.maps);
@@ -114,9 +116,10 @@ void add(const Rewritten &program, i64 k, OpenPass &open) {
     case Kind::POSITION: open.position = k; break;
     case Kind::STATISTIC:
       if (open.statistic == NONE) open.statistic = k;
+      if (!has_tables) open.value = k;
       break;
     case Kind::VALUE:
-      if (!IS_TABLE.at[program.opcode(k)]) open.value = k;
+      if (!has_tables || !IS_TABLE.at[program.opcode(k)]) open.value = k;
       break;
   }
 }

@@ -11,6 +11,7 @@ import pytest
 
 import variegate as vg
 from tests import oracle
+from tests.executors.contract import Device, every_device
 from tests.images import Image, noise, photo
 from tests.oracle.instruction import deep_pixels
 from tests.programs import SEMANTIC, program_of, random_program, step
@@ -50,12 +51,18 @@ def deepen(images: Sequence[Image], depth: Depth, seed: int) -> tuple[list[Array
 
 
 def check(
-    program: Program, images: Sequence[Image], depth: Depth, seed: int = 0, may_differ: float = 0.0, units: float = 1.0
+    device: Device,
+    program: Program,
+    images: Sequence[Image],
+    depth: Depth,
+    seed: int = 0,
+    may_differ: float = 0.0,
+    units: float = 1.0,
 ) -> None:
     """``may_differ``: the share of values that differ by more than ``units``, of 65,535 or of 1e-5."""
     deep, levels = deepen(images, depth, seed)
     program = program.for_depth(depth)
-    results = cpu.run(program, deep, num_threads=1)
+    results = device.run(program, deep)
     with deep_pixels(WHITE[depth]):
         expected = oracle.run(program, levels)
     for row, (result, wanted) in enumerate(zip(results, expected, strict=True)):
@@ -71,25 +78,28 @@ def check(
         assert np.mean(apart > tolerance) <= may_differ, f"{what}: {apart.max()}"
 
 
+@every_device
 @every_depth
 @pytest.mark.parametrize("op", INSTRUCTIONS, ids=lambda op: op.name)
-def test_each_operation(op: Op, depth: Depth) -> None:
+def test_each_operation(op: Op, depth: Depth, device: Device) -> None:
     for seed in range(0, 12, 4):
         program, images, _ = random_program(7000 + 100 * op + seed, [op], longest=1)
-        check(program, images, depth, seed, STEPS.get(op, 0.0))
+        check(device, program, images, depth, seed, STEPS.get(op, 0.0))
 
 
+@every_device
 @every_depth
-def test_chains_of_copies(depth: Depth) -> None:
+def test_chains_of_copies(depth: Depth, device: Device) -> None:
     """In every layout, and with Normalize."""
     for seed in range(40):
         program, images, _ = random_program(9000 + seed, COPIES, longest=5, interpolate=False)
-        check(program, images, depth, seed)
+        check(device, program, images, depth, seed)
 
 
+@every_device
 @every_depth
 @pytest.mark.parametrize("statistic", [Op.CONTRAST, Op.AUTOCONTRAST])
-def test_what_statistics_see(statistic: Op, depth: Depth) -> None:
+def test_what_statistics_see(statistic: Op, depth: Depth, device: Device) -> None:
     """The image as operations in the same pass leave it: a crop that lies partly outside, values, other statistics."""
     image = photo(40, 50)
     before = [
@@ -99,19 +109,25 @@ def test_what_statistics_see(statistic: Op, depth: Depth) -> None:
     ]
     chains = [[*steps, step(statistic, 1.7), step(Op.INVERT)] for steps in before]
     # Each operation truncates, and what follows multiplies the difference.
-    check(program_of(chains, [image] * 3, Output(layout="NHWC")), [image] * 3, depth, units=3.0)
+    check(device, program_of(chains, [image] * 3, Output(layout="NHWC")), [image] * 3, depth, units=3.0)
 
 
+@every_device
 @every_depth
-def test_an_interpolated_map_after_values(depth: Depth) -> None:
+def test_an_interpolated_map_after_values(depth: Depth, device: Device) -> None:
     image = photo(40, 50)
     steps = [step(Op.BRIGHTNESS, 0.8), step(Op.INVERT), step(Op.AFFINE, 1.1, 0.2, -3, 0.1, 0.9, 2, flags=1)]
-    check(program_of([steps], [image], Output(layout="NHWC")), [image], depth)
+    check(device, program_of([steps], [image], Output(layout="NHWC")), [image], depth)
 
 
+@every_device
 @every_depth
 @pytest.mark.parametrize("output", [Output(layout="NHWC"), Output(mean=(0.5,), std=(0.25,))], ids=["plain", "float"])
-def test_blends(depth: Depth, output: Output) -> None:
+def test_blends(depth: Depth, output: Output, device: Device) -> None:
+    check_blends(device, depth, output)
+
+
+def check_blends(device: Device, depth: Depth, output: Output) -> None:
     """Two images in shares of 0.3 and 0.7; beside each other, with the second once more by an alpha channel."""
     images = [photo(40, 50), noise(40, 50)]
     whole = [0, 0, 40, 50]
@@ -124,7 +140,7 @@ def test_blends(depth: Depth, output: Output) -> None:
         feather=np.array([-1, -1, -1, -1, 0], np.int64),
         alpha=np.arange(30 * 20, dtype=np.uint8),
     )
-    check(program_of([[step(Op.INVERT)], []], images, output).replace(blend=blend), images, depth)
+    check(device, program_of([[step(Op.INVERT)], []], images, output).replace(blend=blend), images, depth)
 
 
 def test_pixels_on_a_threshold_are_not_below_it() -> None:

@@ -126,16 +126,16 @@ def check_fits(program: Program, shapes: Int32Array, depth: Depth) -> None:
             raise ValueError(f"row {row}: image {source} is {depth}{shapes[source].tolist()}; {accepted}")
 
 
-def packed_offsets(shapes: Int32Array) -> tuple[Int64Array, int]:
+def packed_offsets(shapes: Int32Array, depth: Depth = Depth.UINT8) -> tuple[Int64Array, int]:
     """Aligned positions of images in one buffer -> (offsets int64[N], size of the buffer in bytes)."""
-    sizes = shapes.astype(np.int64).prod(axis=1)
+    sizes = shapes.astype(np.int64).prod(axis=1) * depth.dtype.itemsize
     ends = np.cumsum(-(-sizes // _ALIGNMENT) * _ALIGNMENT)
     return np.concatenate([np.zeros(1, np.int64), ends])[:-1], int(ends[-1]) if len(ends) else 0
 
 
 def write_images(
     memory: UInt8Array,
-    images: Sequence[UInt8Array] | UInt8Array,
+    images: Sequence[ImageArray] | ImageArray,
     offsets: Int64Array,
 ) -> None:
     """Copy contiguous images to ``offsets`` of ``memory``, on one thread per core."""
@@ -143,6 +143,6 @@ def write_images(
     def copy(rows: Int64Array) -> None:
         for i in rows.tolist():
             image = images[i]
-            memory[offsets[i] : offsets[i] + image.size] = image.reshape(-1)
+            memory[offsets[i] : offsets[i] + image.nbytes] = image.reshape(-1).view(np.uint8)
 
     share_out(copy, len(images), None)

@@ -401,6 +401,7 @@ DEVICE_PROGRAM = [
     ("segments", "const u8 *"),  # rng.SEGMENTS
     ("segments_size", "i64"),
     ("scale_and_bias", "const f32 *"),  # [4, 3]: for images of one channel, then of three
+    ("canvas_pixel", "i64"),  # bytes of a pixel of the images between passes
     ("outputs", "i64"),  # of the blend; 0: rows are not blended
     ("begins", "const i64 *"),  # [outputs + 1]; from here on see program.BlendEntries
     ("entry_row", "const i64 *"),  # [E]
@@ -424,7 +425,7 @@ PACK_CALL = [
     ("program", "const DeviceProgram *"),
     ("memory", "u8 *"),  # the bytes that are uploaded
     ("addresses", "const i64 *"),  # [images], on the device
-    ("strides", "const i64 *"),  # [images, 3], bytes along y, x and channels
+    ("strides", "const i64 *"),  # [images, 3], elements along y, x and channels
     ("images", "i64"),
     ("targets", "const i64 *"),  # [outputs]: addresses of results
     ("canvases", "i64"),  # address of the images between passes

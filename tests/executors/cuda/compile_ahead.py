@@ -39,8 +39,35 @@ class Point(T.CustomOp):
         return exact, g, sum(function(b) for function in ELEMENTARY.values())
 
 
-def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
-    """Name, transform, options of the Augmenter, and whether channels come last in the input."""
+Work = tuple[str, Transform, dict[str, Any], bool, torch.dtype]
+
+
+def all_works() -> Iterator[Work]:
+    """Name, transform, options of the Augmenter, whether channels come last in the input, and its dtype."""
+    for work in works_of_bytes():
+        yield *work, torch.uint8
+    everything = [
+        T.RandomResizedCrop(24, interpolation="bicubic"),
+        T.RandomPerspective(1.0, 1.0, interpolation="bicubic"),
+        T.ElasticTransform(interpolation="bicubic"),
+        T.ColorJitter(0.5, 0.5, 0.5, 0.2),
+        T.GaussianBlur(5),
+        T.MedianBlur(3),
+        T.ZoomBlur(1.3),
+        T.Morphological(),
+        T.Equalize(),
+        T.Sharpness(1.5),
+        T.GaussianNoise(),
+    ]
+    for dtype in (torch.uint16, torch.float32):
+        name = str(dtype).removeprefix("torch.")
+        w3 = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(2, 9)])
+        yield f"W3 in {name}", w3, {"layout": "NHWC"}, True, dtype
+        yield f"everything in {name}", T.Compose([*everything, NORMALIZE]), {"dtype": "bfloat16"}, False, dtype
+        yield f"CopyPaste in {name}", T.CopyPaste(1.0), {}, True, dtype
+
+
+def works_of_bytes() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
     w3 = T.Compose([T.RandomHorizontalFlip(), T.RandAugment(2, 9), NORMALIZE])
     yield "W3", w3, {"dtype": "bfloat16"}, True
     yield "W3 of planar images", w3, {"dtype": "float32", "layout": "NHWC"}, False
@@ -70,16 +97,20 @@ def all_works() -> Iterator[tuple[str, Transform, dict[str, Any], bool]]:
 
 
 def launches(
-    transform: Transform, options: dict[str, Any], is_channels_last: bool, region: tuple[int, int, int, int] = NO_REGION
+    transform: Transform,
+    options: dict[str, Any],
+    is_channels_last: bool,
+    dtype: torch.dtype,
+    region: tuple[int, int, int, int] = NO_REGION,
 ) -> list[Launch]:
     """What a batch of 64 images, or regions, is run by."""
     more = {"partners": "batch", "boxes": [[[4, 4, 24, 24]]] * 64} if transform._mixers else {}
     program = vg.Augmenter(transform, **options).program([(32, 48)] * 64, ids=np.arange(64), **more)
     if program.blend is not None and program.blend.lacks_alpha:
         program.blend.alpha = np.zeros(64 * 32 * 48, np.uint8)
-    fused: Program = lower(program, measured_once=True)
     shape = (64, 32, 48, 3) if is_channels_last else (64, 3, 32, 48)
-    placed = place_tensor(torch.zeros(shape, dtype=torch.uint8), is_channels_last)
+    placed = place_tensor(torch.zeros(shape, dtype=dtype), is_channels_last)
+    fused: Program = lower(program.for_depth(placed.depth), measured_once=True)
     return CudaExecutor(torch.device("cpu")).prepare(fused, placed, np.zeros(64, np.int64), region).launches
 
 
@@ -87,8 +118,8 @@ def kernels() -> Iterator[tuple[str, Launch]]:
     """The name of a work and of a launch, and the launch: every kernel once, however many of the launches are of it."""
     seen = set()
     queues = [(name, launches(*work)) for name, *work in all_works()]
-    _, everything, options, is_last = list(all_works())[-1]
-    queues.append(("region", launches(everything, options, is_last, (1, 2, 88, 99))))
+    _, everything, options, is_last = list(works_of_bytes())[-1]
+    queues.append(("region", launches(everything, options, is_last, torch.uint8, (1, 2, 88, 99))))
     for name, queue in queues:
         for number, launch in enumerate(queue):
             key = (launch.kernel.fn.__name__, str(launch.constants), str(launch.options))

@@ -18,9 +18,12 @@ TRANSFORM = T.Compose(
 )
 
 
-@pytest.mark.parametrize("channels", [2, 5, 7])
-def test_channels_as_on_the_cpu(channels: int) -> None:
-    images = np.stack([noise(9, 11, channels, seed) for seed in range(3)])
+@pytest.mark.parametrize(
+    ("channels", "dtype"), [(2, "uint8"), (5, "uint8"), (7, "uint8"), (4, "uint16"), (5, "float32")]
+)
+def test_channels_as_on_the_cpu(channels: int, dtype: str) -> None:
+    levels = np.stack([noise(9, 11, channels, seed) for seed in range(3)])
+    images = (levels * {"uint8": 1.0, "uint16": 257.0, "float32": 1 / 255}[dtype]).astype(dtype)
     augmenter = vg.Augmenter(TRANSFORM, "cpu")
     expected, program = augmenter(images, ids=range(3)), augmenter.program(images, ids=range(3))
     for batch in (RUNNER.take(images), RUNNER.take([torch.from_numpy(image).permute(2, 0, 1) for image in images])):

@@ -15,6 +15,7 @@ from variegate import RaggedBatch
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.images import DeviceImages, place_packed, place_tensor, place_tensors
+from variegate.program.depth import Depth
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 
@@ -28,11 +29,14 @@ CHAINS: list[list[Step]] = [
 
 
 def _equal(placed: DeviceImages, images: list[np.ndarray]) -> None:
-    program = program_of(CHAINS, images)
+    program = program_of(CHAINS, images).for_depth(placed.depth)
     results = EXECUTOR.run(lower(program, measured_once=True), placed)
     assert isinstance(results, list)
+    # Deep pixels are summed in another order.
+    tolerance = {Depth.UINT8: 0.0, Depth.UINT16: 1.0, Depth.FLOAT32: 1e-5}[placed.depth]
     for out, wanted in zip(results, cpu.run(program, images, 1), strict=True):
-        np.testing.assert_array_equal(out.numpy(), wanted)
+        assert out.numpy().dtype == wanted.dtype
+        np.testing.assert_allclose(out.numpy(), wanted, rtol=0, atol=tolerance)
 
 
 def _batch(channels: int) -> torch.Tensor:
@@ -62,6 +66,19 @@ def test_batches_are_read_where_they_lie(name: str, channels: int) -> None:
     assert placed.format == (L.INTERLEAVED if channels == 1 else order)
     assert placed.shapes.tolist() == [[9, 37, channels]] * 4
     _equal(placed, list(batch.numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("name", ["NCHW", "every second column"])
+def test_deep_batches_are_read_where_they_lie(name: str, dtype: str) -> None:
+    rearrange, is_last, _ = BATCHES[name]
+    batch = _batch(3).numpy()
+    deep = batch * np.uint16(257) if dtype == "uint16" else batch / np.float32(255)
+    given = rearrange(torch.from_numpy(deep))
+    placed = place_tensor(given, is_last)
+    assert placed.addresses[0] == given.data_ptr()
+    assert str(placed.depth) == dtype
+    _equal(placed, list(deep))
 
 
 def test_tensors_of_several_sizes_and_channels() -> None:

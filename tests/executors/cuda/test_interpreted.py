@@ -5,11 +5,13 @@ Small images, as interpreting is slow; on a GPU the whole contract runs (see con
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.executors import test_deep as deep
 from tests.executors.contract import Device, check
 from tests.executors.poison import poisoned_executor, run_poisoned
 from tests.images import Image, gray, noise, photo
@@ -28,6 +30,7 @@ from tests.programs import (
 )
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda import layout
+from variegate.program.depth import Depth
 from variegate.program.ops import Op
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
@@ -219,3 +222,44 @@ def test_rows_beyond_the_second_axis_of_the_grid(monkeypatch: pytest.MonkeyPatch
     images = [photo(5, 9 + number) for number in range(5)]
     chains = [[step(Op.HFLIP), step(Op.EQUALIZE)] for _ in images]
     check(DEVICE, program_of(chains, images), images, chains)
+
+
+def _deep_cases() -> Iterator[Any]:
+    """Every instruction and depth; the quick ones have each instruction once, and each depth in turns."""
+    for number, op in enumerate(deep.INSTRUCTIONS):
+        for depth in deep.WHITE:
+            is_quick = (number % 2 == 0) == (depth is Depth.UINT16)
+            yield pytest.param(op, depth, id=f"{op.name}-{depth}", marks=[] if is_quick else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("op", "depth"), list(_deep_cases()))
+def test_every_instruction_of_deep_images(op: Op, depth: Depth) -> None:
+    """Gray and color, more than one tile, in one of the outputs."""
+    rng = np.random.default_rng(int(op))
+    images = [photo(9, 63), (photo, gray)[int(op) % 2](17, 65), gray(1, 7)]
+    if op in (Op.MEDIAN, Op.CONVOLVE_FLOAT, Op.RESIZED_CROP):
+        images = images[:1]  # of many reads per pixel
+    chains = [[step(op, 3) if op is Op.MEDIAN else random_step(rng, op, *image.shape[:2])] for image in images]
+    output = OUTPUTS[int(op) % len(OUTPUTS)]
+    deep.check(DEVICE, program_of(chains, images, output), images, depth, int(op), may_differ=2e-3)
+
+
+@deep.every_depth
+def test_chains_of_deep_images(depth: Depth) -> None:
+    """Images between passes; statistics of the image that operations and maps before them made."""
+    beyond = crop(-3, 4, 30, 40, fill=(255, 0, 9))
+    map_ = step(Op.AFFINE, 1.1, 0.2, -3, 0.1, 0.9, 2, flags=1, fill=(40, 9, 200))
+    chains = [
+        [step(Op.BRIGHTNESS, 0.7), map_, step(Op.INVERT), step(Op.SHARPNESS, 1.3)],
+        [beyond, step(Op.AUTOCONTRAST), step(Op.HFLIP), step(Op.CONTRAST, 0.4)],
+        [step(Op.INVERT), beyond, step(Op.CONTRAST, 1.4)],
+        [step(Op.AUTOCONTRAST), step(Op.SATURATION, 0.5), crop(2, 3, 20, 30), step(Op.POSTERIZE, 3)],
+    ]
+    images = [photo(35, 41), photo(35, 41), gray(35, 70), noise(35, 41)]
+    # Every operation truncates, and later ones multiply the differences.
+    deep.check(DEVICE, program_of(chains, images), images, depth, may_differ=1e-3, units=4.0)
+
+
+@deep.every_depth
+def test_blends_of_deep_images(depth: Depth) -> None:
+    deep.check_blends(DEVICE, depth, OUTPUTS[0])

@@ -25,7 +25,7 @@ from variegate.executors.cuda.kernels.values import words
 from variegate.executors.cuda.pixel_functions import PixelFunctions, compiled
 from variegate.executors.runners.cuda import CudaRunner
 from variegate.executors.runners.encoded_batch import EncodedBatch
-from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors
+from variegate.executors.runners.images import as_tensor, check_tensor, check_tensors, with_wanted_channels
 from variegate.jobs.output.files import encode_image
 from variegate.program.ops import Op
 from variegate.program.pixel_functions import PixelFunction
@@ -57,6 +57,36 @@ def test_batches_of_the_host() -> None:
     for images in (same, list(same), torch.from_numpy(same), [photo(20, 30), gray(9, 9)], RaggedBatch.pack(list(same))):
         _compare(flip_and_stretch, images)
     _compare(flip_and_stretch, [photo(20, 30), gray(9, 9)[..., 0]])
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_batches_of_deep_images(dtype: str) -> None:
+    """Of one size or several, gray among color, with and without Normalize, and as a Loader gives them."""
+    same = np.stack([photo(20, 30), photo(20, 30, "coffee")])
+    deep = same * np.uint16(257) if dtype == "uint16" else same / np.float32(255)
+    steps = [T.RandomHorizontalFlip(), T.RandomCrop(16), T.AutoContrast()]
+    ragged = [deep[0], deep[1][:17, :, :1]]
+    for images, last in (
+        (deep, []),
+        (ragged, []),
+        (deep, [T.Normalize(0.5, 0.25)]),
+        (deep, [T.ToDtype("uint8", True)]),
+    ):
+        augmenter = Augmenter(T.Compose([*steps, *last]))
+        expected = augmenter(images, ids=[0, 1])
+        encoded = EncodedBatch(list(images))
+        program = augmenter.program(images, ids=[0, 1])
+        for results in (RUNNER.run(program, RUNNER.take(images)), RUNNER.decode_and_run(program, encoded)):
+            for out, wanted in zip(with_wanted_channels(results, program.output), expected, strict=True):
+                torch.testing.assert_close(out, wanted, rtol=0, atol=0)
+
+
+def test_batches_of_several_dtypes_are_refused() -> None:
+    images = [np.zeros((9, 9, 3), np.uint16), np.zeros((9, 9, 3), np.float32)]
+    with pytest.raises(
+        ValueError, match=r"images\[1\]: got an image of float32 in a batch of uint16; accepted: images of"
+    ):
+        RUNNER.take(images)
 
 
 def test_encoded_images() -> None:

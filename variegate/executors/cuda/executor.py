@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, Int64Array, UInt8Array
+from variegate.arrays import AnyArray, ImageArray, Int64Array
 from variegate.executors.batches import check_fits, depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
@@ -22,7 +22,6 @@ from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.program.lowering import lower
 from variegate.program.program import Program
 
-_DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "uint8": torch.uint8}
 # Alignment of the outputs of a ragged batch, in elements: enough for aligned stores.
 _APART = 16
 
@@ -109,11 +108,11 @@ class CudaExecutor:
 
     def take_results(self, program: Program, shape: tuple[int, ...]) -> torch.Tensor:
         """Allocate a tensor of the program's result dtype."""
-        return self.memory.empty(shape, _DTYPES[program.output.dtype if program.output.is_float else "uint8"])
+        return self.memory.empty(shape, _result_dtype(program))
 
     def allocate(self, program: Program) -> torch.Tensor | list[torch.Tensor]:
         """Allocate all outputs: one tensor if their shapes agree, else a list."""
-        dtype = _DTYPES[program.output.dtype if program.output.is_float else "uint8"]
+        dtype = _result_dtype(program)
         if (shape := program.common_shape()) is not None:
             return self.memory.empty((program.num_outputs, *shape), dtype)
         shapes = program.result_shapes()
@@ -130,17 +129,20 @@ class CudaExecutor:
 def settings_of(program: Program, images: DeviceImages, block: tuple[int, int]) -> KernelSettings:
     """Return the settings that a program's launches share.
 
-    Raises ValueError for images that are not uint8, and for a pixel function that is compiled for CPUs.
+    Raises ValueError for a pixel function that is compiled for CPUs.
     """
-    if program.depth.is_deep:
-        raise ValueError(f"images: got {program.depth} on a GPU; accepted there: uint8. device='cpu' takes all dtypes")
     # Output steps run after all kernels; without them, more programs share a cached KernelSettings.
     output = replace(program.output, steps=()) if program.output.steps else program.output
-    return _settings(output, triton_functions(program.tables.pixel_functions), images.format, block)
+    return _settings(output, triton_functions(program.tables.pixel_functions), images.format, block, program.depth)
 
 
 # Cached, because each KernelSettings caches its kernels' compile-time arguments.
 _settings = lru_cache(maxsize=64)(KernelSettings)
+
+
+def _result_dtype(program: Program) -> torch.dtype:
+    dtype = program.output.dtype if program.output.is_float else str(program.depth)
+    return cast(torch.dtype, getattr(torch, dtype))
 
 
 def addresses(results: torch.Tensor | list[torch.Tensor]) -> Int64Array:
@@ -150,22 +152,20 @@ def addresses(results: torch.Tensor | list[torch.Tensor]) -> Int64Array:
     return np.array([result.data_ptr() for result in results], np.int64)
 
 
-Image = UInt8Array
-
-
 @lru_cache(maxsize=64)
 def executor_of(device: str) -> CudaExecutor:
     """Return the process's executor of "cuda:N"; all callers share its compiled kernels and workspace."""
     return CudaExecutor(torch.device(device))
 
 
-def upload_images(executor: CudaExecutor, images: Sequence[Image] | Image) -> DeviceImages:
-    """Upload contiguous arrays [H, W, C] by one asynchronous copy of a pinned buffer."""
+def upload_images(executor: CudaExecutor, images: Sequence[ImageArray] | ImageArray) -> DeviceImages:
+    """Upload contiguous arrays [H, W, C] of one dtype by one asynchronous copy of a pinned buffer."""
     shapes = np.array([image.shape for image in images], np.int32).reshape(-1, 3)
-    offsets, total = packed_offsets(shapes)
+    depth = depth_of_batch(images)
+    offsets, total = packed_offsets(shapes, depth)
     staging = executor.memory.staging(total)
     write_images(staging.numpy(), images, offsets)
-    return place_packed(executor.memory.upload(staging, total), offsets, shapes)
+    return place_packed(executor.memory.upload(staging, total), offsets, shapes, depth)
 
 
 def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
@@ -173,7 +173,7 @@ def lower_for_cuda(program: Program, geometry: str = "composed") -> Program:
     return lower(program, geometry, measured_once=True)
 
 
-def run_on_host_arrays(program: Program, images: Sequence[Image], device: str) -> list[AnyArray]:
+def run_on_host_arrays(program: Program, images: Sequence[ImageArray], device: str) -> list[AnyArray]:
     """Run a sampled or fused program on arrays -> one array per output; waits for the device.
 
     CPU counterpart: ``cpu.run``; definition: ``tests/oracle/executor.py``.

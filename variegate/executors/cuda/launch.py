@@ -18,9 +18,16 @@ from variegate.executors.cuda.kernels.store import blend_rows
 from variegate.executors.cuda.layout import KernelFeature
 from variegate.executors.cuda.pack import Packer
 from variegate.executors.cuda.pixel_functions import PixelFunctions
+from variegate.program.depth import Depth
 from variegate.program.program import Output
 
-RESULTS = {"float32": tl.float32, "float16": tl.float16, "bfloat16": tl.bfloat16, "uint8": tl.uint8}
+RESULTS = {
+    "float32": tl.float32,
+    "float16": tl.float16,
+    "bfloat16": tl.bfloat16,
+    "uint8": tl.uint8,
+    "uint16": tl.uint16,
+}
 # Height and width of a tile of light launches.
 BLOCK = (32, 32)
 _MAX_PROGRAMS = (1 << 31) - 1
@@ -76,6 +83,7 @@ class KernelSettings:
     pixel_functions: PixelFunctions
     source_format: int
     block: tuple[int, int] = BLOCK
+    depth: Depth = Depth.UINT8
 
     @cached_property
     def tiles(self) -> dict[str, Any]:
@@ -85,8 +93,13 @@ class KernelSettings:
     @cached_property
     def results(self) -> dict[str, Any]:
         """Compile-time arguments of kernels that write results."""
-        dtype = self.output.dtype if self.output.is_float else "uint8"
+        dtype = self.output.dtype if self.output.is_float else str(self.depth)
         return {"RESULT": RESULTS[dtype], "IS_PLANAR": self.output.layout == "NCHW", **self.tiles}
+
+    @property
+    def canvas_format(self) -> int:
+        """Format of the images between passes."""
+        return self.source_format if self.depth.is_deep else L.CANVAS
 
     @cached_property
     def preparation(self) -> KernelForm:
@@ -102,19 +115,20 @@ class KernelSettings:
         form = self._forms.get(key)
         if form is None:
             constants = {
-                "FORMAT": self.source_format if is_first else L.CANVAS,
+                "FORMAT": self.source_format if is_first else self.canvas_format,
                 **{name: features & feature != 0 for name, feature in _FLAGS},
                 "PIXEL_FUNCTIONS": self.pixel_functions,
                 **self.results,
             }
             constants["MEASURES"] &= not is_last
-            is_heavy = bool(features & _HEAVY_FEATURES or self.pixel_functions)
+            is_heavy = bool(features & _HEAVY_FEATURES or self.pixel_functions or self.depth.is_deep)
             form = self._forms[key] = _kernel_form(run_pass, constants, is_heavy)
         return form
 
     def of_blend(self, features: int, has_alpha: bool) -> KernelForm:
         has_noise = bool(features & KernelFeature.HAS_NOISE)
-        return _kernel_form(blend_rows, {"HAS_NOISE": has_noise, "HAS_ALPHA": has_alpha, **self.results}, has_noise)
+        constants = {"HAS_NOISE": has_noise, "HAS_ALPHA": has_alpha, "FORMAT": self.canvas_format, **self.results}
+        return _kernel_form(blend_rows, constants, has_noise or self.depth.is_deep)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from variegate.program import coords, elementary, ops, passes, rng
+from variegate.program.depth import Depth
 from variegate.program.lowering import blurs
 
 # A header begins with the fields of the pass (program/passes.py), followed by these. The pass reads an image of
@@ -52,23 +53,36 @@ HEADER = 40
 ) = range(6)
 FILL = 9  # red in the lowest byte
 PARAMS = 10  # six integers: coefficients of a fixed map; arguments of a CONVOLVE_FIXED, beginning with its sizes;
-# arguments of an OVERLAY, beginning with its lines; offset of a table map's lines, or of a grid's nodes
+# arguments of an OVERLAY, beginning with its lines; offset of a table map's lines, or of a grid's nodes; as float32:
+# arguments of a per-channel operation on a deep image
 CODE = 16
 
 # Values of CLASS.
 SKIP, LOOKUP, VALUE, POSITION, POSITION_NORMALIZED, MAP = range(6)
 
-# Memory layouts of a source: adjacent bytes per pixel; 4 bytes per pixel (canvases); channels STRIDE_C bytes apart.
-INTERLEAVED, CANVAS, PLANAR = range(3)
+# Memory layouts of a source. Of uint8: adjacent bytes per pixel; 4 bytes per pixel (canvases); channels STRIDE_C bytes
+# apart. Of deep images: any strides, which are in elements.
+INTERLEAVED, CANVAS, PLANAR, UINT16, FLOAT32 = range(5)
+# By layout: white; a unit of uint8; and the scale from 0..1, for integers almost white + 1, so that truncation maps
+# values just below 1 to white.
+WHITE = (255, 255, 255, Depth.UINT16.white, Depth.FLOAT32.white)
+UNIT = tuple(white / 255 for white in WHITE)
+GREATEST = (255.999, 255.999, 255.999, 65535.999, 1.0)
 
 # Statistics of a row, as offsets in the workspace in int32 words: counts[3, 256], counts[256] after tables, the sum of
-# lumas (int64), and the number of tiles that have been added. All zero between launches.
+# lumas (int64; of deep images float64), and the number of tiles that have been added. All zero between launches.
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
+# Of deep images, instead of counts after tables: int64[3, 2] with a channel's extremes, see ``statistics.py``.
+EXTREMES = REMAPPED
+# The greatest of the keys that sort float32, see ``deep.key_of``.
+LAST_KEY = (1 << 31) - 1
 WORKSPACE = 1028
 
 # Offset of the table of normal noise in ``constants``, after scale and bias for one channel and for three.
 SEGMENTS = 12
 
+# Fraction bits of the weights of a resize.
+RESIZE_BITS = 22
 # Fraction bits of a CONVOLVE_FIXED's weights, of values between its two passes, and of the amount of an unsharp mask.
 WEIGHT_BITS = blurs.WEIGHT_BITS
 LEVEL_BITS = blurs.LEVEL_BITS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ctypes import c_void_p
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.images import DeviceImages
 from variegate.native.library import as_c_contiguous, data_ptr, entry
 from variegate.native.structs import DEVICE_PROGRAM, FUSED_ARRAYS, PACK_CALL, TABLES, pack_struct
+from variegate.program.depth import Depth
 from variegate.program.ops import Op
 from variegate.program.program import BlendEntries, Output, Program
 from variegate.program.rng import SEGMENTS
@@ -54,7 +54,7 @@ class Packer:
         for name in TABLES:
             values[name] = table = as_c_contiguous(getattr(program.tables, name))
             values[f"{name}_size"] = table.nbytes
-        values["scale_and_bias"] = _scale_and_bias(program.output)
+        values["scale_and_bias"] = _scale_and_bias(program.output, program.depth)
         values |= _NO_BLEND if program.blend is None else _blend_values(program.blend.entries())
         rows, slots = program.opcode.shape
         offsets = np.empty(len(L.Sections._fields), np.int64)
@@ -65,6 +65,7 @@ class Packer:
             max_passes=values["passes"].shape[1],
             segments=SEGMENTS,
             segments_size=SEGMENTS.nbytes,
+            canvas_pixel=3 * program.depth.dtype.itemsize if program.depth.is_deep else 4,
             at=offsets,
             **values,
             **_NO_RESULTS,
@@ -142,15 +143,11 @@ def _blend_values(entries: BlendEntries) -> dict[str, Any]:
     return values | {"outputs": len(entries.begins) - 1, "alpha_size": entries.alpha.nbytes}
 
 
-def _scale_and_bias(output: Output) -> Float32Array:
+def _scale_and_bias(output: Output, depth: Depth) -> Float32Array:
     """Return scale and bias of the output, float32[4, 3]: for images of one channel, then of three."""
-    return _NO_SCALE if output.mean is None or output.std is None else _joined_scales(output.mean, output.std)
+    if not output.is_float:
+        return _UNCHANGED
+    return np.stack([*output.scale_and_bias(1, depth), *output.scale_and_bias(3, depth)])
 
 
-_NO_SCALE = np.zeros((4, 3), np.float32)
-
-
-@lru_cache(maxsize=256)
-def _joined_scales(mean: tuple[float, ...], std: tuple[float, ...]) -> Float32Array:
-    output = Output(mean, std)
-    return np.stack([*output.scale_and_bias(1), *output.scale_and_bias(3)])
+_UNCHANGED = np.repeat(np.array([1, 0, 1, 0], np.float32)[:, None], 3, axis=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from variegate.arrays import IndexArray, Int32Array, Int64Array, UInt8Array
+from variegate.arrays import ImageArray, IndexArray, Int32Array, Int64Array, UInt8Array
 from variegate.decode.gpu import INSTALL, JpegDecoder, decoder_of, is_installed
 from variegate.executors.batches import depth_of_batch, share_out
 from variegate.executors.cuda.executor import (
@@ -106,7 +106,7 @@ class CudaRunner:
             staging.copy_(images.data)
             return place_packed(self._executor.memory.upload(staging, len(staging)), images.offsets, images.shapes)
         arrays = check_images(images, names)
-        _check_depth(names.format(0), depth_of_batch(arrays, names))
+        depth_of_batch(arrays, names)
         return upload_images(self._executor, arrays)
 
     def _in_place(self, images: Any, names: str = NAMES) -> DeviceImages | None:
@@ -119,7 +119,6 @@ class CudaRunner:
         whole = as_tensor(images)
         if whole is not None and whole.is_cuda:
             self._check_device("images", whole)
-            _check_depth("images", whole.dtype)
             return place_tensor(whole, is_channels_last=check_tensor(whole))
         if isinstance(images, (list, tuple)):
             tensors = [as_tensor(image) for image in images]
@@ -133,7 +132,9 @@ class CudaRunner:
                 got = "no tensor" if tensor is None else f"a tensor on {tensor.device}"
                 raise ValueError(f"{names.format(i)}: got {got} among tensors on a GPU; accepted: all on one device")
             self._check_device(names.format(i), tensor)
-            _check_depth(names.format(i), tensor.dtype)
+            if tensors[0] is not None and tensor.dtype != tensors[0].dtype:
+                got = f"{tensor.dtype} in a batch of {tensors[0].dtype}"
+                raise ValueError(f"{names.format(i)}: got {got}; accepted: images of one dtype")
         return place_tensors(check_tensors([tensor for tensor in tensors if tensor is not None], names))
 
     def _check_device(self, where: str, tensor: torch.Tensor) -> None:
@@ -240,10 +241,10 @@ def _decode_on_gpu(
 
 def _decode_on_host(
     fused: Program, batch: EncodedBatch, rows: list[int], num_threads: int | None
-) -> tuple[list[UInt8Array], IndexArray]:
+) -> tuple[list[ImageArray], IndexArray]:
     """Decode the images of ``rows`` on the host -> (images, the index of the image that each row reads)."""
     load = batch.loader(fused)
-    images: list[UInt8Array] = [np.empty((0, 0, 3), np.uint8)] * len(rows)
+    images: list[ImageArray] = [np.empty((0, 0, 3), batch.depth.dtype)] * len(rows)
     shared = np.array([], np.intp) if fused.grouping is None else batch.first_of(fused)[rows]
     # Views of one file are consecutive rows.
     begins = np.flatnonzero(np.diff(shared, prepend=-1)) if len(shared) else np.arange(len(rows))
@@ -259,12 +260,3 @@ def _decode_on_host(
 
     share_out(decode, len(begins), num_threads)
     return images[: len(begins)], np.repeat(np.arange(len(begins)), ends - begins)
-
-
-def _check_depth(where: str, dtype: Any) -> None:
-    """Raise TypeError for images that are not uint8. ``dtype``: a ``Depth`` or a torch dtype."""
-    kind = str(dtype).removeprefix("torch.")
-    if kind != "uint8":
-        raise TypeError(
-            f"{where}: got {kind} on a GPU; accepted there: uint8 (the CPU takes uint16 and float32 as well)"
-        )

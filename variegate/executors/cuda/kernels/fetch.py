@@ -10,7 +10,16 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.memory import int16s_at, int32s_at, int64s_at, load_inside, load_int
+from variegate.executors.cuda.kernels.element import channels_of, clamp, pack
+from variegate.executors.cuda.kernels.memory import (
+    elements_at,
+    int16s_at,
+    int32s_at,
+    int64s_at,
+    load_inside,
+    load_int,
+    load_level,
+)
 from variegate.program import coords as R
 from variegate.program import ops
 from variegate.program import passes as P
@@ -34,53 +43,6 @@ def pixels_of(tile, tiles_x, BLOCK_Y: tl.constexpr, BLOCK_X: tl.constexpr):
 
 
 @triton.jit
-def red(pixel):
-    return pixel & 255
-
-
-@triton.jit
-def green(pixel):
-    return (pixel >> 8) & 255
-
-
-@triton.jit
-def blue(pixel):
-    return (pixel >> 16) & 255
-
-
-@triton.jit
-def pack(r, g, b):
-    return r | (g << 8) | (b << 16)
-
-
-@triton.jit
-def channels_of(pixel):
-    return red(pixel), green(pixel), blue(pixel)
-
-
-@triton.jit
-def add_weighted(r, g, b, weight, pixel):
-    """Add the channels of ``pixel`` times ``weight`` to sums."""
-    return r + weight * red(pixel), g + weight * green(pixel), b + weight * blue(pixel)
-
-
-@triton.jit
-def select_rgb(where, new_r, new_g, new_b, r, g, b):
-    """New channels where the condition is true."""
-    return tl.where(where, new_r, r), tl.where(where, new_g, g), tl.where(where, new_b, b)
-
-
-@triton.jit
-def clamp(value, low, high):
-    return tl.minimum(tl.maximum(value, low), high)
-
-
-@triton.jit
-def clipped(level):
-    return clamp(level, 0, 255)
-
-
-@triton.jit
 def fetch(header, x, y, inside, FORMAT: tl.constexpr):
     """Pixels at integer positions ``x, y`` (int32); 0 where ``inside`` is false.
 
@@ -91,7 +53,7 @@ def fetch(header, x, y, inside, FORMAT: tl.constexpr):
     elif FORMAT == L.INTERLEAVED:
         pixel = _fetch_unaligned(header, x, y, inside)
     else:
-        r, g, b = _fetch_bytes(header, x, y, inside, FORMAT)
+        r, g, b = _fetch_channels(header, x, y, inside, FORMAT)
         pixel = pack(r, g, b)
     return pixel
 
@@ -103,11 +65,11 @@ def fetch_levels(header, x, y, inside, FORMAT: tl.constexpr):
         pixel = _fetch_word(header, x, y, inside)
         r, g, b = channels_of(pixel)
     else:
-        r, g, b = _fetch_bytes(header, x, y, inside, FORMAT)
+        r, g, b = _fetch_channels(header, x, y, inside, FORMAT)
     return r, g, b
 
 
-# An image spans less than 4 GiB, so offsets are uint32, which take one instruction to add to an address.
+# An image spans less than 2**32 elements, so offsets are uint32, which take one instruction to add to an address.
 
 
 @triton.jit
@@ -137,18 +99,19 @@ def _fetch_unaligned(header, x, y, inside):
 
 
 @triton.jit
-def _fetch_bytes(header, x, y, inside, FORMAT: tl.constexpr):
+def _fetch_channels(header, x, y, inside, FORMAT: tl.constexpr):
     at = y * load_int(header + L.STRIDE_Y) + x * load_int(header + L.STRIDE_X)
-    byte = tl.load(header + L.IMAGE).to(tl.pointer_type(tl.uint8)) + at.to(tl.uint32)
+    element = elements_at(tl.load(header + L.IMAGE), FORMAT) + at.to(tl.uint32)
     in_color = inside & (x * 0 + load_int(header + L.CHANNELS) == 3)
-    if FORMAT == L.PLANAR:
-        next_channel = tl.load(header + L.STRIDE_C)
-    else:
+    if FORMAT == L.INTERLEAVED:
         next_channel = tl.full([], 1, tl.int64)
-    r = load_inside(byte, inside).to(tl.int32)
-    g = load_inside(byte + next_channel, in_color).to(tl.int32)
-    b = load_inside(byte + 2 * next_channel, in_color).to(tl.int32)
-    return r, g, b
+    else:
+        next_channel = tl.load(header + L.STRIDE_C)
+    return (
+        load_level(element, inside, FORMAT),
+        load_level(element + next_channel, in_color, FORMAT),
+        load_level(element + 2 * next_channel, in_color, FORMAT),
+    )
 
 
 @triton.jit

@@ -9,22 +9,33 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import (
+from variegate.executors.cuda.kernels.deep import change_values
+from variegate.executors.cuda.kernels.element import (
+    add_weighted,
     blue,
     channels_of,
     clamp,
     clipped,
+    color_at,
+    drop_bits,
+    full,
+    green,
+    mix,
+    pack,
+    raise_bits,
+    red,
+    select_pixel,
+    select_rgb,
+    to_element,
+)
+from variegate.executors.cuda.kernels.fetch import (
     fetch,
     fetch_levels,
     fold_index,
-    green,
     linear_form,
     nearest_in_grid,
-    pack,
     pixels_of,
     place,
-    red,
-    select_rgb,
     step,
     tile_and_row,
     trace_folded,
@@ -44,7 +55,7 @@ from variegate.executors.cuda.kernels.memory import (
 )
 from variegate.executors.cuda.kernels.resample import read_resampled
 from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
-from variegate.executors.cuda.kernels.store import store_result
+from variegate.executors.cuda.kernels.store import store_canvas, store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
 from variegate.executors.cuda.kernels.warp import read_around
 from variegate.program import coords as R
@@ -122,7 +133,7 @@ def run_pass(
     end = load_int(header + P.END)
     first = load_int(header + P.FIRST)
     stage = tl.full([BLOCK_Y * BLOCK_X], -1, tl.int32)
-    r = tl.full([BLOCK_Y * BLOCK_X], 0, tl.int32)
+    r = full(x, 0, FORMAT)
     g = r
     b = r
     if source <= P.PassSource.TABLE:
@@ -163,12 +174,15 @@ def run_pass(
         ins_args = args + slot * 8
         category = tl.load(ins + L.CLASS)
         if category == L.LOOKUP:
-            r, g, b = look_up(buffer, tl.load(ins + L.ARG), channels, r, g, b)
+            if FORMAT >= L.UINT16:
+                r, g, b = change_values(buffer, ins, channels, r, g, b, FORMAT)
+            else:
+                r, g, b = look_up(buffer, tl.load(ins + L.ARG), channels, r, g, b)
         elif category == L.MAP:
-            fill_r, fill_g, fill_b = channels_of(tl.load(ins + L.FILL))
+            fill_r, fill_g, fill_b = channels_of(color_at(ins, FORMAT))
             r, g, b = select_rgb(stage == slot, fill_r, fill_g, fill_b, r, g, b)
         elif category == L.VALUE:
-            r, g, b = apply_value(buffer, ins, ins_args, r, g, b, channels, HAS_HUE, PIXEL_FUNCTIONS)
+            r, g, b = apply_value(buffer, ins, ins_args, r, g, b, channels, HAS_HUE, PIXEL_FUNCTIONS, FORMAT)
         elif category == L.POSITION:
             r, g, b = apply_position(
                 buffer,
@@ -188,6 +202,7 @@ def run_pass(
                 key_high,
                 HAS_NOISE,
                 HAS_OVERLAY,
+                FORMAT,
             )
 
     if tl.load(header + L.IS_FINAL) != 0:
@@ -196,15 +211,14 @@ def run_pass(
             inside, r, g, b, key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
         )  # fmt: skip
     else:
-        canvas = tl.load(header + L.TARGET).to(tl.pointer_type(tl.int32))
-        tl.store(canvas + (y * width + x).to(tl.uint32), pack(r, g, b), mask=inside)
+        store_canvas(header, x, y, height, width, inside, r, g, b, FORMAT)
         if MEASURES:
             next_header = int64s_at(buffer, next_headers_at) + row * L.HEADER
             if tl.load(next_header + P.NEEDS) != 0:
                 work = workspace + row * L.WORKSPACE
-                measure(buffer, code, next_header, work, x, y, inside, r, g, b)
+                measure(buffer, code, next_header, work, x, y, inside, r, g, b, FORMAT)
                 if is_last(work, tiles):
-                    write_tables(buffer, code, args, next_header, work)
+                    write_tables(buffer, code, args, next_header, work, FORMAT)
 
 
 @triton.jit
@@ -221,7 +235,8 @@ def read_interpolated(
     at = code + first * L.CODE
     flag = tl.load(at + L.FLAG)
     window = at + L.WINDOW
-    pixel = tl.full(x.shape, 0, tl.int32)
+    black = full(x, 0, FORMAT)
+    pixel = pack(black, black, black)
     stage = tl.full(x.shape, -1, tl.int32)
     if flag == ops.Interpolation.NEAREST:
         op = tl.load(at + L.OP)
@@ -259,31 +274,34 @@ def read_interpolated(
             p01 = _tap(buffer, code, header, first, window, column + 1, line, inside, HAS_FOLD, FORMAT)
             p10 = _tap(buffer, code, header, first, window, column, line + 1, inside, HAS_FOLD, FORMAT)
             p11 = _tap(buffer, code, header, first, window, column + 1, line + 1, inside, HAS_FOLD, FORMAT)
-            fill = tl.full([], 0, tl.int32)
+            none = full(flag, 0, FORMAT)
+            fill = pack(none, none, none)
             weight = tl.full(x.shape, 1 << 15, tl.int32)
             if HAS_GRID:
                 blends = (tl.load(at + L.OP) == ops.Op.MAP_GRID) & (tl.load(at + L.COUNT) == 0)
                 if blends:
                     record = int64s_at(buffer, tl.load(at + L.ARG))
                     twice = tl.load(record + R.TWICE) != 0
-                    fill = load_int(at + L.FILL)
-                    outside = tl.where(twice, 0, fill)
+                    fill = color_at(at, FORMAT)
+                    outside = select_pixel(twice, pack(none, none, none), fill)
                     has_left = column >= tl.load(window + 1)
                     has_right = column + 1 < tl.load(window + 3)
                     has_upper = line >= tl.load(window)
                     has_lower = line + 1 < tl.load(window + 2)
-                    p00 = tl.where(has_upper & has_left, p00, outside)
-                    p01 = tl.where(has_upper & has_right, p01, outside)
-                    p10 = tl.where(has_lower & has_left, p10, outside)
-                    p11 = tl.where(has_lower & has_right, p11, outside)
+                    p00 = select_pixel(has_upper & has_left, p00, outside)
+                    p01 = select_pixel(has_upper & has_right, p01, outside)
+                    p10 = select_pixel(has_lower & has_left, p10, outside)
+                    p11 = select_pixel(has_lower & has_right, p11, outside)
                     across = tl.where(has_left, (1 << 15) - dx, 0) + tl.where(has_right, dx, 0)
                     down = tl.where(has_upper, (1 << 15) - dy, 0) + tl.where(has_lower, dy, 0)
                     weight = tl.where(twice, (across * down + (1 << 14)) >> 15, 1 << 15)
             pixel = pack(
-                _blended(red(p00), red(p01), red(p10), red(p11), dx, dy, red(fill), weight),
-                _blended(green(p00), green(p01), green(p10), green(p11), dx, dy, green(fill), weight),
-                _blended(blue(p00), blue(p01), blue(p10), blue(p11), dx, dy, blue(fill), weight),
+                _blended(red(p00), red(p01), red(p10), red(p11), dx, dy, red(fill), weight, FORMAT),
+                _blended(green(p00), green(p01), green(p10), green(p11), dx, dy, green(fill), weight, FORMAT),
+                _blended(blue(p00), blue(p01), blue(p10), blue(p11), dx, dy, blue(fill), weight, FORMAT),
             )
+        elif FORMAT >= L.UINT16:
+            pixel = _cubic(buffer, code, header, first, window, column, line, dx, dy, inside, HAS_FOLD, FORMAT)
         else:
             # Channels and lines in turn, because all at once would not fit into registers.
             for channel in range(3):
@@ -341,11 +359,15 @@ def _tap(buffer, code, header, first, window, column, line, inside, HAS_FOLD: tl
             line = top + fold_index(line - top, tl.load(window + 2) - top, mode)
     column = clamp(column, left, tl.load(window + 3) - 1)
     line = clamp(line, top, tl.load(window + 2) - 1)
-    return through_tables(buffer, code, header, first, fetch(header, column, line, inside, FORMAT))
+    pixel = fetch(header, column, line, inside, FORMAT)
+    # Of deep images, operations on values are in passes of their own.
+    if FORMAT < L.UINT16:
+        pixel = _through_tables(buffer, code, header, first, pixel)
+    return pixel
 
 
 @triton.jit
-def through_tables(buffer, code, header, end, pixel):
+def _through_tables(buffer, code, header, end, pixel):
     """Apply the tables from the pass's first slot up to slot ``end`` to ``pixel``."""
     channels = tl.load(header + L.CHANNELS)
     for slot in range(load_int(header + P.BEGIN), end):
@@ -357,16 +379,33 @@ def through_tables(buffer, code, header, end, pixel):
 
 
 @triton.jit
-def _mix(a, b, t):
-    """Interpolate values with 7 fraction bits by a weight with 15; ``mix`` in ``native/kernels/element.h``."""
-    return a + (((b - a) * t + (1 << 14)) >> 15)
+def _blended(p00, p01, p10, p11, dx, dy, fill, weight, FORMAT: tl.constexpr):
+    """Interpolate bilinearly, then blend with ``fill``, whose share is 1 - ``weight``, with 15 fraction bits."""
+    upper = mix(raise_bits(p00, 7), raise_bits(p01, 7), dx)
+    value = mix(upper, mix(raise_bits(p10, 7), raise_bits(p11, 7), dx), dy)
+    value = drop_bits(mix(raise_bits(fill, 7), value, weight), 7)
+    if FORMAT == L.UINT16:
+        value = tl.floor(value)
+    return value
 
 
 @triton.jit
-def _blended(p00, p01, p10, p11, dx, dy, fill, weight):
-    """Interpolate bilinearly, then blend with ``fill``, whose share is 1 - ``weight``, with 15 fraction bits."""
-    value = _mix(_mix(p00 << 7, p01 << 7, dx), _mix(p10 << 7, p11 << 7, dx), dy)
-    return _mix(fill << 7, value, weight) >> 7
+def _cubic(
+    buffer, code, header, first, window, column, line, dx, dy, inside, HAS_FOLD: tl.constexpr, FORMAT: tl.constexpr
+):
+    """Interpolate pixels of deep images bicubically."""
+    r = full(dx, 0, FORMAT)
+    g = r
+    b = r
+    for j in range(4):
+        across_r = full(dx, 0, FORMAT)
+        across_g = across_r
+        across_b = across_r
+        for i in range(4):
+            tap = _tap(buffer, code, header, first, window, column - 1 + i, line - 1 + j, inside, HAS_FOLD, FORMAT)
+            across_r, across_g, across_b = add_weighted(across_r, across_g, across_b, _weight(dx, i), tap)
+        r, g, b = add_weighted(r, g, b, _weight(dy, j), (across_r, across_g, across_b))
+    return to_element(r, 28, FORMAT), to_element(g, 28, FORMAT), to_element(b, 28, FORMAT)
 
 
 @triton.jit

@@ -75,3 +75,22 @@ def load_key(header):
     """The row's stream key, two uint32."""
     key = tl.load(header + L.KEY)
     return key.to(tl.uint32), (key >> 32).to(tl.uint32)
+
+
+@triton.jit
+def elements_at(address, FORMAT: tl.constexpr):
+    """A pointer to an image's elements."""
+    if FORMAT == L.UINT16:
+        elements = address.to(tl.pointer_type(tl.uint16))
+    elif FORMAT == L.FLOAT32:
+        elements = address.to(tl.pointer_type(tl.float32))
+    else:
+        elements = address.to(tl.pointer_type(tl.uint8))
+    return elements
+
+
+@triton.jit
+def load_level(elements, inside, FORMAT: tl.constexpr):
+    """Load values in the form that ``element.py`` describes; 0 where ``inside`` is false."""
+    levels = load_inside(elements, inside)
+    return levels.to(tl.float32) if FORMAT >= L.UINT16 else levels.to(tl.int32)

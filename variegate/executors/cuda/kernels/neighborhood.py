@@ -10,19 +10,27 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import (
+from variegate.executors.cuda.kernels.deep import key_of, value_of
+from variegate.executors.cuda.kernels.element import (
     add_weighted,
+    begin_sum,
     blue,
     clamp,
     clipped,
-    fetch,
-    fetch_levels,
+    color_at,
+    drop_bits,
+    end_sum,
+    from_byte,
+    full,
     green,
     pack,
     red,
-    step,
-    trace_maps,
+    round_value,
+    select_pixel,
+    to_element,
+    truncate_value,
 )
+from variegate.executors.cuda.kernels.fetch import fetch, fetch_levels, step, trace_maps
 from variegate.executors.cuda.kernels.memory import int16s_at, load_float, load_int, size_of
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
@@ -43,7 +51,7 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
     left, right, share_x = _between(x, tile_w, tiles_x)
     above, below, share_y = _between(y, tile_h, tiles_y)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
-    level = _gray(pixel, channels)
+    level = _gray(pixel, channels, FORMAT)
     corners = tl.full(x.shape, 0, tl.int32)
     for tile_y in range(tl.min(tl.where(inside, above, tiles_y)), tl.max(tl.where(inside, below, 0)) + 1):
         for tile_x in range(tl.min(tl.where(inside, left, tiles_x)), tl.max(tl.where(inside, right, 0)) + 1):
@@ -54,7 +62,7 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
                 u = reflect(tile_x * tile_w + at % tile_w, width)
                 v = reflect(tile_y * tile_h + at // tile_w, height)
                 source = before(buffer, code, header, slot, u, v, seen, FORMAT)
-                counts += tl.histogram(_gray(source, channels), 256, mask=seen)
+                counts += tl.histogram(_gray(source, channels, FORMAT), 256, mask=seen)
             table = _clipped_table(counts, clip, tile_h * tile_w)
             value = tl.gather(table, level, 0)
             # One byte per tile around the pixel. Beyond the outermost centers, several of the four tiles are equal.
@@ -71,8 +79,8 @@ def equalize_tiles(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
 
 
 @triton.jit
-def _gray(pixel, channels):
-    return tl.where(channels == 3, luma(red(pixel), green(pixel), blue(pixel)), red(pixel))
+def _gray(pixel, channels, FORMAT: tl.constexpr):
+    return tl.where(channels == 3, luma(red(pixel), green(pixel), blue(pixel), FORMAT), red(pixel))
 
 
 @triton.jit
@@ -110,7 +118,8 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
     """Pixels after the filter of the pass, for all filters but CLAHE and warps: see ``warp.read_around``."""
     slot = load_int(header + P.FIRST)
     at = code + slot * L.CODE
-    pixel = tl.full(x.shape, 0, tl.int32)
+    black = full(x, 0, FORMAT)
+    pixel = pack(black, black, black)
     if tl.load(at + L.OP) == ops.Op.SHARPNESS:
         pixel = _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.OP) == ops.Op.MEDIAN:
@@ -135,10 +144,12 @@ def before(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
         at = code + k * L.CODE
         category = tl.load(at + L.CLASS)
         if category == L.LOOKUP:
-            r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
-            pixel = pack(r, g, b)
+            # Of deep images, operations on values are in passes of their own.
+            if FORMAT < L.UINT16:
+                r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, red(pixel), green(pixel), blue(pixel))
+                pixel = pack(r, g, b)
         elif category == L.MAP:
-            pixel = tl.where(stage == k, tl.load(at + L.FILL), pixel)
+            pixel = select_pixel(stage == k, color_at(at, FORMAT), pixel)
     return pixel
 
 
@@ -147,7 +158,9 @@ def _sharpen(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexp
     """Pillow's blend with SMOOTH (1 1 1, 1 5 1, 1 1 1)/13; the one-pixel border is unchanged."""
     height, width = size_of(header)
     is_inner = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
-    if tl.load(code + slot * L.CODE + L.FLAG) != 0:
+    if FORMAT >= L.UINT16:
+        pixel = _sharpen_deep(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT)
+    elif tl.load(code + slot * L.CODE + L.FLAG) != 0:
         pixel = _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT)
     else:
         pixel = _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT)
@@ -171,7 +184,7 @@ def _sharpen_plain(code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.
         r, g, b = fetch_levels(header, u + (tap % 3 - 1), v + (tap // 3 - 1), inside, FORMAT)
         outer += r + (b << 16)
         middle += g
-    return _sharpened(args, slot, center, outer, middle, is_inner)
+    return _sharpened(args, slot, center, outer, middle, is_inner, FORMAT)
 
 
 @triton.jit
@@ -186,20 +199,46 @@ def _sharpen_mapped(buffer, code, args, header, slot, x, y, inside, is_inner, FO
         pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
         outer += pixel & 0xFF00FF
         middle += green(pixel)
-    return _sharpened(args, slot, center, outer, middle, is_inner)
+    return _sharpened(args, slot, center, outer, middle, is_inner, FORMAT)
 
 
 @triton.jit
-def _sharpened(args, slot, center, outer, middle, is_inner):
+def _sharpen_deep(buffer, code, args, header, slot, x, y, inside, is_inner, FORMAT: tl.constexpr):
+    """Sharpen deep images. Border pixels are clipped too."""
+    center = before(buffer, code, header, slot, x, y, inside, FORMAT)
+    r, g, b = add_weighted(full(x, 0, FORMAT), full(x, 0, FORMAT), full(x, 0, FORMAT), 4.0, center)
+    for tap in range(9):
+        dx = tap % 3 - 1
+        dy = tap // 3 - 1
+        pixel = before(buffer, code, header, slot, x + dx, y + dy, inside & is_inner, FORMAT)
+        r, g, b = add_weighted(r, g, b, 1.0, pixel)
+    factor = load_float(args + slot * 8)
+    return (
+        _away_from_mean(r, red(center), factor, is_inner, FORMAT),
+        _away_from_mean(g, green(center), factor, is_inner, FORMAT),
+        _away_from_mean(b, blue(center), factor, is_inner, FORMAT),
+    )
+
+
+@triton.jit
+def _away_from_mean(total, level, factor, is_inner, FORMAT: tl.constexpr):
+    smooth = tl.div_rn(total, full(total, 13.0, FORMAT))
+    if FORMAT == L.UINT16:
+        smooth = round_value(smooth, FORMAT)
+    return tl.where(is_inner, blend(smooth, level, factor, FORMAT), truncate_value(level, FORMAT))
+
+
+@triton.jit
+def _sharpened(args, slot, center, outer, middle, is_inner, FORMAT: tl.constexpr):
     """Sharpen by sums of neighbors. ``outer``: sums of red and blue in one word; ``middle``: of green.
 
     A sum of nine values and four times the center fits into 16 bits.
     """
     factor = load_float(args + slot * 8)
     sharpened = pack(
-        blend(_thirteenth(outer & 0xFFFF), red(center), factor),
-        blend(_thirteenth(middle), green(center), factor),
-        blend(_thirteenth(outer >> 16), blue(center), factor),
+        blend(_thirteenth(outer & 0xFFFF), red(center), factor, FORMAT),
+        blend(_thirteenth(middle), green(center), factor, FORMAT),
+        blend(_thirteenth(outer >> 16), blue(center), factor, FORMAT),
     )
     return tl.where(is_inner, sharpened, center)
 
@@ -227,12 +266,14 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
     radius_y = tl.load(at + L.PARAMS + 1) // 2
     along_x = int16s_at(buffer, tl.load(at + L.ARG))
     along_y = along_x + tl.load(at + L.PARAMS + 2)
-    total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS + L.LEVEL_BITS), tl.int32)
+    column_bits: tl.constexpr = L.WEIGHT_BITS + 1 - L.LEVEL_BITS
+    bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
+    total_r = begin_sum(x, bits, FORMAT)
     total_g = total_r
     total_b = total_r
     for i in range(2 * radius_x + 1):
         u = reflect(x + (i - radius_x), width)
-        sum_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - L.LEVEL_BITS), tl.int32)
+        sum_r = begin_sum(x, column_bits, FORMAT)
         sum_g = sum_r
         sum_b = sum_r
         for j in range(2 * radius_y + 1):
@@ -241,28 +282,32 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
             weight = _mirrored(along_y, j - radius_y)
             sum_r, sum_g, sum_b = add_weighted(sum_r, sum_g, sum_b, weight, pixel)
         weight = _mirrored(along_x, i - radius_x)
-        total_r += weight * (sum_r >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
-        total_g += weight * (sum_g >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
-        total_b += weight * (sum_b >> (L.WEIGHT_BITS + 1 - L.LEVEL_BITS))
-    bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
-    r = total_r >> bits
-    g = total_g >> bits
-    b = total_b >> bits
+        total_r += weight * drop_bits(sum_r, column_bits)
+        total_g += weight * drop_bits(sum_g, column_bits)
+        total_b += weight * drop_bits(sum_b, column_bits)
+    r = end_sum(total_r, bits, FORMAT)
+    g = end_sum(total_g, bits, FORMAT)
+    b = end_sum(total_b, bits, FORMAT)
     amount = tl.load(at + L.PARAMS + 4) - 1
     threshold = tl.load(at + L.PARAMS + 5)
     if amount >= 0:
         pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
-        r = _unsharpened(red(pixel), r, amount, threshold)
-        g = _unsharpened(green(pixel), g, amount, threshold)
-        b = _unsharpened(blue(pixel), b, amount, threshold)
+        r = _unsharpened(red(pixel), r, amount, threshold, FORMAT)
+        g = _unsharpened(green(pixel), g, amount, threshold, FORMAT)
+        b = _unsharpened(blue(pixel), b, amount, threshold, FORMAT)
     return pack(r, g, b)
 
 
 @triton.jit
-def _unsharpened(level, blurred, amount, threshold):
+def _unsharpened(level, blurred, amount, threshold, FORMAT: tl.constexpr):
     away = level - blurred
-    added = (away * amount + (1 << (L.AMOUNT_BITS - 1))) >> L.AMOUNT_BITS
-    return clipped(level + tl.where(tl.abs(away) > threshold, added, 0))
+    added = drop_bits(away * amount + begin_sum(amount, L.AMOUNT_BITS, FORMAT), L.AMOUNT_BITS)
+    if FORMAT >= L.UINT16:
+        least = from_byte(threshold, FORMAT)
+        value = round_value(level + tl.where(tl.abs(away) > least, added, 0.0), FORMAT)
+    else:
+        value = clipped(level + tl.where(tl.abs(away) > threshold, added, 0))
+    return value
 
 
 @triton.jit
@@ -283,11 +328,12 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     apart = tl.load(at + L.PARAMS + 2)
     cells = tl.load(at + L.PARAMS + 3)
     weights = int16s_at(buffer, tl.load(at + L.ARG))
-    r = tl.full(x.shape, 0, tl.int32)
+    r = full(x, 0, FORMAT)
     g = r
     b = r
-    for _ in range(tl.load(at + L.PARAMS + 4) + 1):
-        total_r = tl.full(x.shape, 1 << (L.WEIGHT_BITS - 1), tl.int32)
+    more = tl.load(at + L.PARAMS + 4)
+    for _ in range(more + 1):
+        total_r = begin_sum(x, L.WEIGHT_BITS, FORMAT)
         total_g = total_r
         total_b = total_r
         for cell in range(cells):
@@ -296,11 +342,27 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
             v = clamp(y + tl.load(weights + 2 * apart + cell), 0, height - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             total_r, total_g, total_b = add_weighted(total_r, total_g, total_b, weight, pixel)
-        r += clipped(total_r >> L.WEIGHT_BITS)
-        g += clipped(total_g >> L.WEIGHT_BITS)
-        b += clipped(total_b >> L.WEIGHT_BITS)
+        r += _clipped_result(to_element(total_r, L.WEIGHT_BITS, FORMAT), more, FORMAT)
+        g += _clipped_result(to_element(total_g, L.WEIGHT_BITS, FORMAT), more, FORMAT)
+        b += _clipped_result(to_element(total_b, L.WEIGHT_BITS, FORMAT), more, FORMAT)
         weights += 3 * apart
-    return pack(clipped(r), clipped(g), clipped(b))
+    if FORMAT < L.UINT16:
+        pixel = pack(clipped(r), clipped(g), clipped(b))
+    else:
+        pixel = (
+            _clipped_result(r, more, FORMAT),
+            _clipped_result(g, more, FORMAT),
+            _clipped_result(b, more, FORMAT),
+        )
+    return pixel
+
+
+@triton.jit
+def _clipped_result(value, more, FORMAT: tl.constexpr):
+    """Clip results of several kernels. The result of one kernel may be outside black and white in float32."""
+    if FORMAT >= L.UINT16:
+        value = tl.where(more > 0, truncate_value(value, FORMAT), value)
+    return value
 
 
 @triton.jit
@@ -312,11 +374,13 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
     height, width = size_of(header)
     size = load_int(args + slot * 8)
     half = size * size // 2
-    r = tl.full(x.shape, 0, tl.int32)
+    # Floats are sorted by keys of 32 bits, which may be negative.
+    bits: tl.constexpr = 32 if FORMAT == L.FLOAT32 else 16 if FORMAT == L.UINT16 else 8
+    r = tl.full(x.shape, -(1 << 31) if FORMAT == L.FLOAT32 else 0, tl.int32)
     g = r
     b = r
-    for pair in range(4):
-        step = 64 >> (2 * pair)
+    for pair in range(bits // 2):
+        step = (1 << (bits - 2)) >> (2 * pair)
         below_r = tl.full(x.shape, 0, tl.int32)
         below_g = below_r
         below_b = below_r
@@ -324,19 +388,38 @@ def _median(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr
             u = clamp(x + (cell % size - size // 2), 0, width - 1)
             v = clamp(y + (cell // size - size // 2), 0, height - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
-            below_r += _below(red(pixel) - r, step)
-            below_g += _below(green(pixel) - g, step)
-            below_b += _below(blue(pixel) - b, step)
+            if FORMAT == L.FLOAT32:
+                below_r += _below_key(key_of(red(pixel)), r, step)
+                below_g += _below_key(key_of(green(pixel)), g, step)
+                below_b += _below_key(key_of(blue(pixel)), b, step)
+            else:
+                below_r += _below(red(pixel) - r, step)
+                below_g += _below(green(pixel) - g, step)
+                below_b += _below(blue(pixel) - b, step)
         r += step * _reached(below_r, half)
         g += step * _reached(below_g, half)
         b += step * _reached(below_b, half)
-    return pack(r, g, b)
+    if FORMAT == L.FLOAT32:
+        pixel = (value_of(r), value_of(g), value_of(b))
+    elif FORMAT == L.UINT16:
+        pixel = (r.to(tl.float32), g.to(tl.float32), b.to(tl.float32))
+    else:
+        pixel = pack(r, g, b)
+    return pixel
 
 
 @triton.jit
 def _below(away, step):
     """Flags of values less than one, two or three steps away, one byte each, because no window has 256 values."""
     return tl.where(away < step, 1, 0) + tl.where(away < 2 * step, 1 << 8, 0) + tl.where(away < 3 * step, 1 << 16, 0)
+
+
+@triton.jit
+def _below_key(key, least, step):
+    """``_below`` of keys, whose differences may not fit into 32 bits."""
+    one = least + step
+    two = one + step
+    return tl.where(key < one, 1, 0) + tl.where(key < two, 1 << 8, 0) + tl.where(key < two + step, 1 << 16, 0)
 
 
 @triton.jit
@@ -350,17 +433,21 @@ def _reached(below, half):
 
 @triton.jit
 def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
-    """The greatest value in OpenCV's ellipse; the least value is the greatest of flipped bits.
+    """The greatest value in OpenCV's ellipse; the least value is the greatest of flipped bits, or of negative floats.
 
     Cells outside the image are clamped to its edge: the ellipse contains those pixels also, so they change nothing.
     """
     height, width = size_of(header)
     columns = load_int(args + slot * 8)
     lines = load_int(args + slot * 8 + 1)
-    flip = tl.where(tl.load(args + slot * 8 + 2) != 0.0, 0, 255)
+    dilates = tl.load(args + slot * 8 + 2) != 0.0
+    if FORMAT >= L.UINT16:
+        flip = tl.where(dilates, 1.0, -1.0)
+    else:
+        flip = tl.where(dilates, 0, 255)
     middle = columns // 2
     radius = lines // 2
-    r = tl.full(x.shape, 0, tl.int32)
+    r = full(x, float("-inf") if FORMAT >= L.UINT16 else 0, FORMAT)
     g = r
     b = r
     for line in range(lines):
@@ -374,7 +461,12 @@ def _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.
         for column in range(tl.maximum(middle - half, 0), tl.minimum(middle + half + 1, columns)):
             u = clamp(x + (column - middle), 0, width - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
-            r = tl.maximum(r, red(pixel) ^ flip)
-            g = tl.maximum(g, green(pixel) ^ flip)
-            b = tl.maximum(b, blue(pixel) ^ flip)
-    return pack(r ^ flip, g ^ flip, b ^ flip)
+            r = tl.maximum(r, _flipped(red(pixel), flip))
+            g = tl.maximum(g, _flipped(green(pixel), flip))
+            b = tl.maximum(b, _flipped(blue(pixel), flip))
+    return pack(_flipped(r, flip), _flipped(g, flip), _flipped(b, flip))
+
+
+@triton.jit
+def _flipped(level, flip):
+    return level * flip if level.dtype.is_floating() else level ^ flip

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, clipped, green, red
+from variegate.executors.cuda.kernels.element import blue, clipped, green, red
 from variegate.executors.cuda.kernels.memory import int16s_at, load_inside, load_int
 from variegate.program import coords as R
 from variegate.program import ops

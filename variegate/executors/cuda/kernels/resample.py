@@ -11,14 +11,13 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import add_weighted, clipped, fetch, pack
+from variegate.executors.cuda.kernels.element import add_weighted, begin_sum, pack, to_element
+from variegate.executors.cuda.kernels.fetch import fetch
 from variegate.executors.cuda.kernels.memory import int32s_at, load_inside, load_int, size_of
 from variegate.program import ops
 from variegate.program import passes as P
 
-_PRECISION = tl.constexpr(22)
-_ONE = tl.constexpr(float(1 << 22))
-_HALF = tl.constexpr(1 << 21)
+_ONE = tl.constexpr(float(1 << L.RESIZE_BITS))
 _PI = tl.constexpr(math.pi)
 # Pillow has these constants in single precision.
 _HAMMING_MEAN = tl.constexpr(0.5400000214576721)
@@ -152,13 +151,13 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
     low_y = load_inside(base + width + y, inside)
     along_x = base + width + height + x
     along_y = base + width + height + taps_x * width + y
-    r = tl.full(x.shape, _HALF, tl.int32)
+    r = begin_sum(x, L.RESIZE_BITS, FORMAT)
     g = r
     b = r
     if tl.load(ins_args + 7) == 0.0:
         for j in range(taps_y):
             line = tl.minimum(low_y + j, in_height - 1)
-            row_r = tl.full(x.shape, _HALF, tl.int32)
+            row_r = begin_sum(x, L.RESIZE_BITS, FORMAT)
             row_g = row_r
             row_b = row_r
             for i in range(taps_x):
@@ -167,13 +166,13 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
                 pixel = fetch(header, column, line, inside, FORMAT)
                 row_r, row_g, row_b = add_weighted(row_r, row_g, row_b, weight, pixel)
             weight = load_inside(along_y + j * height, inside)
-            r += weight * _to_level(row_r)
-            g += weight * _to_level(row_g)
-            b += weight * _to_level(row_b)
+            r += weight * to_element(row_r, L.RESIZE_BITS, FORMAT)
+            g += weight * to_element(row_g, L.RESIZE_BITS, FORMAT)
+            b += weight * to_element(row_b, L.RESIZE_BITS, FORMAT)
     else:
         for i in range(taps_x):
             column = tl.minimum(low_x + i, in_width - 1)
-            line_r = tl.full(x.shape, _HALF, tl.int32)
+            line_r = begin_sum(x, L.RESIZE_BITS, FORMAT)
             line_g = line_r
             line_b = line_r
             for j in range(taps_y):
@@ -182,12 +181,9 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
                 pixel = fetch(header, column, line, inside, FORMAT)
                 line_r, line_g, line_b = add_weighted(line_r, line_g, line_b, weight, pixel)
             weight = load_inside(along_x + i * width, inside)
-            r += weight * _to_level(line_r)
-            g += weight * _to_level(line_g)
-            b += weight * _to_level(line_b)
-    return pack(_to_level(r), _to_level(g), _to_level(b))
-
-
-@triton.jit
-def _to_level(total):
-    return clipped(total >> _PRECISION)
+            r += weight * to_element(line_r, L.RESIZE_BITS, FORMAT)
+            g += weight * to_element(line_g, L.RESIZE_BITS, FORMAT)
+            b += weight * to_element(line_b, L.RESIZE_BITS, FORMAT)
+    return pack(
+        to_element(r, L.RESIZE_BITS, FORMAT), to_element(g, L.RESIZE_BITS, FORMAT), to_element(b, L.RESIZE_BITS, FORMAT)
+    )

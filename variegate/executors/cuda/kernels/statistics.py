@@ -13,17 +13,17 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import (
-    blue,
-    channels_of,
-    clipped,
-    fetch,
-    green,
-    pixels_of,
-    red,
-    tile_and_row,
+from variegate.executors.cuda.kernels.deep import bin_of, key_of, value_of
+from variegate.executors.cuda.kernels.element import blue, channels_of, clipped, color_at, green, red
+from variegate.executors.cuda.kernels.fetch import fetch, pixels_of, tile_and_row
+from variegate.executors.cuda.kernels.memory import (
+    float32s_at,
+    float64s_at,
+    int32s_at,
+    int64s_at,
+    load_float,
+    load_int,
 )
-from variegate.executors.cuda.kernels.memory import float64s_at, int32s_at, int64s_at, load_float, load_int
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
@@ -31,7 +31,7 @@ from variegate.program import passes as P
 
 
 @triton.jit
-def measure(buffer, code, header, work, x, y, inside, r, g, b):
+def measure(buffer, code, header, work, x, y, inside, r, g, b, FORMAT: tl.constexpr):
     """Add a tile of source pixels ``r, g, b`` at ``x, y`` to the sums of the pass that ``header`` describes."""
     top = load_int(header + P.TOP)
     left = load_int(header + P.LEFT)
@@ -40,21 +40,71 @@ def measure(buffer, code, header, work, x, y, inside, r, g, b):
     seen = inside & (y >= top) & (y < bottom) & (x >= left) & (x < right)
     needs = tl.load(header + P.NEEDS)
     channels = tl.load(header + L.CHANNELS)
-    if (needs & P.NEEDS_COUNTS) != 0:
-        _count(work, seen, r)
-        if channels == 3:
-            _count(work + 256, seen, g)
-            _count(work + 512, seen, b)
-    if (needs & P.NEEDS_LUMA) != 0:
-        for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
-            at = code + slot * L.CODE
-            if tl.load(at + L.CLASS) == L.LOOKUP:
-                r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
+    if FORMAT >= L.UINT16:
+        op = tl.load(code + load_int(header + P.STATISTICS) * L.CODE + L.OP)
+        _measure_deep(work, op, seen, channels, r, g, b, FORMAT)
+    else:
+        if (needs & P.NEEDS_COUNTS) != 0:
+            _count(work, seen, r)
+            if channels == 3:
+                _count(work + 256, seen, g)
+                _count(work + 512, seen, b)
+        if (needs & P.NEEDS_LUMA) != 0:
+            for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
+                at = code + slot * L.CODE
+                if tl.load(at + L.CLASS) == L.LOOKUP:
+                    r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
+            gray = r
+            if channels == 3:
+                gray = luma(r, g, b, FORMAT)
+            total = tl.sum(tl.where(seen, gray, 0), axis=0).to(tl.int64)
+            tl.atomic_add((work + L.LUMA).to(tl.pointer_type(tl.int64)), total, sem="relaxed")
+
+
+@triton.jit
+def _measure_deep(work, op, seen, channels, r, g, b, FORMAT: tl.constexpr):
+    """``measure`` of a deep image, for the operation ``op``. Lowering allows one statistic per pass, without values
+    before it."""
+    if op == ops.Op.CONTRAST:
         gray = r
         if channels == 3:
-            gray = luma(r, g, b)
-        total = tl.sum(tl.where(seen, gray, 0), axis=0).to(tl.int64)
-        tl.atomic_add((work + L.LUMA).to(tl.pointer_type(tl.int64)), total, sem="relaxed")
+            gray = luma(r, g, b, FORMAT)
+        # float64 is exact for uint16. For float32, the order of tiles may change the last bits of the sum.
+        total = tl.sum(tl.where(seen, gray, 0.0).to(tl.float64), axis=0)
+        tl.atomic_add((work + L.LUMA).to(tl.pointer_type(tl.float64)), total, sem="relaxed")
+    elif op == ops.Op.AUTOCONTRAST:
+        _add_extremes(work, seen, r)
+        if channels == 3:
+            _add_extremes(work + 4, seen, g)
+            _add_extremes(work + 8, seen, b)
+    else:
+        _count(work, seen, bin_of(r, FORMAT))
+        if channels == 3:
+            _count(work + 256, seen, bin_of(g, FORMAT))
+            _count(work + 512, seen, bin_of(b, FORMAT))
+
+
+@triton.jit
+def _add_extremes(work, seen, value):
+    """Add the extremes of a channel, as distances of their keys from the last and from the first of all keys."""
+    key = key_of(value)
+    low = tl.min(tl.where(seen, key, L.LAST_KEY), axis=0).to(tl.int64)
+    high = tl.max(tl.where(seen, key, -L.LAST_KEY - 1), axis=0).to(tl.int64)
+    extremes = (work + L.EXTREMES).to(tl.pointer_type(tl.int64))
+    tl.atomic_max(extremes, L.LAST_KEY - low, sem="relaxed")
+    tl.atomic_max(extremes + 1, high + L.LAST_KEY + 1, sem="relaxed")
+
+
+@triton.jit
+def _take_extremes(work):
+    """The least and the greatest value of a channel; clears them."""
+    extremes = (work + L.EXTREMES).to(tl.pointer_type(tl.int64))
+    low = value_of((L.LAST_KEY - tl.load(extremes, cache_modifier=".cg")).to(tl.int32))
+    high = value_of((tl.load(extremes + 1, cache_modifier=".cg") - L.LAST_KEY - 1).to(tl.int32))
+    tl.debug_barrier()
+    tl.store(extremes, 0)
+    tl.store(extremes + 1, 0)
+    return low, high
 
 
 @triton.jit
@@ -74,13 +124,84 @@ def is_last(work, tiles):
 
 
 @triton.jit
-def write_tables(buffer, code, args, header, work):
+def write_tables(buffer, code, args, header, work, FORMAT: tl.constexpr):
     """Write the tables of all statistics of the pass from the sums in ``work``, and clear ``work``."""
+    if FORMAT >= L.UINT16:
+        _write_deep_tables(buffer, code, args, header, work, FORMAT)
+    else:
+        _write_tables(buffer, code, args, header, work, FORMAT)
+    tl.store((work + L.LUMA).to(tl.pointer_type(tl.int64)), 0)
+    tl.store(work + L.ARRIVED, 0)
+
+
+@triton.jit
+def _write_deep_tables(buffer, code, args, header, work, FORMAT: tl.constexpr):
+    """Write the numbers of ``deep.change_values``: a line (center, scale, shift) or a table for each channel."""
+    slot = load_int(header + P.STATISTICS)
+    at = code + slot * L.CODE
+    op = tl.load(at + L.OP)
+    outside = load_int(header + P.NUM_FILL)
+    before = code + (slot - 1) * L.CODE
+    # Pixels outside have the color of the map before the statistic; without a map, no pixel is outside.
+    fill = color_at(tl.where(outside > 0, before, at), FORMAT)
+    if op == ops.Op.CONTRAST:
+        mean = _mean_deep_luma(header, work, fill, outside, FORMAT)
+        factor = load_float(args + slot * 8)
+        for channel in range(3):
+            _write_line(buffer, at, channel, mean, factor, mean)
+    else:
+        _write_deep_channel(buffer, at, 0, op, work, outside, red(fill), FORMAT)
+        if tl.load(header + L.CHANNELS) == 3:
+            _write_deep_channel(buffer, at, 1, op, work, outside, green(fill), FORMAT)
+            _write_deep_channel(buffer, at, 2, op, work, outside, blue(fill), FORMAT)
+
+
+@triton.jit
+def _mean_deep_luma(header, work, fill, outside, FORMAT: tl.constexpr):
+    """The mean luma, float32."""
+    gray = red(fill)
+    if tl.load(header + L.CHANNELS) == 3:
+        gray = luma(red(fill), green(fill), blue(fill), FORMAT)
+    height, width = _size_seen(header)
+    seen = tl.load((work + L.LUMA).to(tl.pointer_type(tl.float64)), cache_modifier=".cg")
+    total = seen + outside.to(tl.float64) * gray.to(tl.float64)
+    return (total / (height * width + outside).to(tl.float64)).to(tl.float32)
+
+
+@triton.jit
+def _write_deep_channel(buffer, at, channel, op, work, outside, fill, FORMAT: tl.constexpr):
+    """Write the line of an AUTOCONTRAST, or the table of an EQUALIZE."""
+    if op == ops.Op.AUTOCONTRAST:
+        low, high = _take_extremes(work + 4 * channel)
+        low = tl.where(outside > 0, tl.minimum(low, fill), low)
+        high = tl.where(outside > 0, tl.maximum(high, fill), high)
+        span = tl.where(low < high, high - low, 1.0)
+        scale = tl.where(low < high, tl.div_rn(tl.full([], L.WHITE[FORMAT], tl.float32), span), 1.0)
+        _write_line(buffer, at, channel, tl.where(low < high, low, 0.0), scale, 0.0)
+    else:
+        bins = tl.arange(0, 256)
+        counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
+        tl.debug_barrier()
+        tl.store(work + 256 * channel + bins, counts * 0)
+        counts += tl.where(bins == bin_of(fill, FORMAT), outside, 0)
+        tl.store(buffer + tl.load(at + L.ARG) + 256 * channel + bins, _equalize(counts).to(tl.uint8))
+
+
+@triton.jit
+def _write_line(buffer, at, channel, center, scale, shift):
+    line = float32s_at(buffer, tl.load(at + L.ARG)) + 3 * channel
+    tl.store(line, center)
+    tl.store(line + 1, scale)
+    tl.store(line + 2, shift)
+
+
+@triton.jit
+def _write_tables(buffer, code, args, header, work, FORMAT: tl.constexpr):
     bins = tl.arange(0, 256)
     begin = load_int(header + P.BEGIN)
     end = load_int(header + P.STATISTICS_END)
     outside = tl.load(header + P.NUM_FILL)
-    mean = _mean_luma(buffer, code, header, work)
+    mean = _mean_luma(buffer, code, header, work, FORMAT)
     for channel in range(load_int(header + L.CHANNELS)):
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
         # The current values of the source's 256 values, and of the fill color, after the tables so far.
@@ -95,7 +216,7 @@ def write_tables(buffer, code, args, header, work):
                 table = buffer + tl.load(at + L.ARG) + 256 * channel
                 if op == ops.Op.CONTRAST:
                     factor = load_float(args + slot * 8)
-                    tl.store(table + bins, blend(mean, bins, factor).to(tl.uint8))
+                    tl.store(table + bins, blend(mean, bins, factor, FORMAT).to(tl.uint8))
                 elif op == ops.Op.AUTOCONTRAST:
                     tl.store(table + bins, _stretch(counts, now, outside, fill).to(tl.uint8))
                 elif op == ops.Op.EQUALIZE:
@@ -105,17 +226,21 @@ def write_tables(buffer, code, args, header, work):
                 now = load_int(table + now)
                 fill = load_int(table + fill)
         tl.store(work + 256 * channel + bins, counts * 0)
-    tl.store((work + L.LUMA).to(tl.pointer_type(tl.int64)), 0)
-    tl.store(work + L.ARRIVED, 0)
 
 
 @triton.jit
-def _mean_luma(buffer, code, header, work):
+def _size_seen(header):
+    """Height and width of the part of the source that statistics measure, int64."""
+    height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
+    return height, tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
+
+
+@triton.jit
+def _mean_luma(buffer, code, header, work, FORMAT: tl.constexpr):
     """The mean luma before the first statistic, rounded half up as in Pillow."""
     channels = tl.load(header + L.CHANNELS)
     outside = tl.load(header + P.NUM_FILL)
-    height = tl.maximum(tl.load(header + P.BOTTOM) - tl.load(header + P.TOP), 0)
-    width = tl.maximum(tl.load(header + P.RIGHT) - tl.load(header + P.LEFT), 0)
+    height, width = _size_seen(header)
     r = 0
     g = 0
     b = 0
@@ -128,7 +253,7 @@ def _mean_luma(buffer, code, header, work):
             r, g, b = look_up(buffer, tl.load(at + L.ARG), channels, r, g, b)
     gray = r
     if channels == 3:
-        gray = luma(r, g, b)
+        gray = luma(r, g, b, FORMAT)
     seen = tl.load((work + L.LUMA).to(tl.pointer_type(tl.int64)), cache_modifier=".cg")
     total = (seen + outside * gray).to(tl.float64)
     return (total / (height * width + outside).to(tl.float64) + 0.5).to(tl.int32)
@@ -224,6 +349,6 @@ def prepare(
     inside = (y < bottom) & (x < right)
     pixel = fetch(header, x, y, inside, FORMAT)
     work = workspace + row * L.WORKSPACE
-    measure(buffer, code, header, work, x, y, inside, red(pixel), green(pixel), blue(pixel))
+    measure(buffer, code, header, work, x, y, inside, red(pixel), green(pixel), blue(pixel), FORMAT)
     if is_last(work, all_tiles):
-        write_tables(buffer, code, args, header, work)
+        write_tables(buffer, code, args, header, work, FORMAT)

@@ -9,8 +9,18 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, green, pixels_of, red, select_rgb, tile_and_row
+from variegate.executors.cuda.kernels.element import (
+    blue,
+    full,
+    green,
+    pack,
+    red,
+    select_rgb,
+    truncate_value,
+)
+from variegate.executors.cuda.kernels.fetch import pixels_of, tile_and_row
 from variegate.executors.cuda.kernels.memory import (
+    elements_at,
     float32s_at,
     float64s_at,
     int32s_at,
@@ -18,9 +28,10 @@ from variegate.executors.cuda.kernels.memory import (
     load_inside,
     load_int,
     load_key,
+    load_level,
     size_of,
 )
-from variegate.executors.cuda.kernels.values import erase_normalized, to_level
+from variegate.executors.cuda.kernels.values import erase_normalized
 from variegate.program import passes as P
 
 
@@ -63,11 +74,11 @@ def store_result(
     else:
         at = ((y * width + x) * channels).to(tl.uint32)
         step = tl.full([], 1, tl.int64)
-    if RESULT == tl.uint8:
-        tl.store(target + at, r.to(tl.uint8), mask=inside)
+    if RESULT.is_int():
+        tl.store(target + at, r.to(RESULT), mask=inside)
         if channels == 3:
-            tl.store(target + step + at, g.to(tl.uint8), mask=inside)
-            tl.store(target + 2 * step + at, b.to(tl.uint8), mask=inside)
+            tl.store(target + step + at, g.to(RESULT), mask=inside)
+            tl.store(target + 2 * step + at, b.to(RESULT), mask=inside)
     else:
         scale = constants
         if channels == 3:
@@ -87,14 +98,68 @@ def store_result(
 
 
 @triton.jit
-def _alpha_blend(total, above, alpha):
+def store_canvas(header, x, y, height, width, inside, r, g, b, FORMAT: tl.constexpr):
+    """Store values for the next pass: a word per pixel; of deep images, a plane per channel."""
+    target = tl.load(header + L.TARGET)
+    at = (y * width + x).to(tl.uint32)
+    if FORMAT >= L.UINT16:
+        canvas = elements_at(target, FORMAT)
+        element = canvas.dtype.element_ty
+        tl.store(canvas + at, r.to(element), mask=inside)
+        if load_int(header + L.CHANNELS) == 3:
+            plane = height.to(tl.int64) * width
+            tl.store(canvas + plane + at, g.to(element), mask=inside)
+            tl.store(canvas + 2 * plane + at, b.to(element), mask=inside)
+    else:
+        tl.store(target.to(tl.pointer_type(tl.int32)) + at, pack(r, g, b), mask=inside)
+
+
+@triton.jit
+def _load_canvas(address, x, y, height, width, inside, channels, FORMAT: tl.constexpr):
+    """Load pixels that ``store_canvas`` stored; 0 where ``inside`` is false."""
+    at = (y * width + x).to(tl.uint32)
+    if FORMAT >= L.UINT16:
+        canvas = elements_at(address, FORMAT)
+        plane = height.to(tl.int64) * width
+        in_color = inside & (x * 0 + channels == 3)
+        pixel = (
+            load_level(canvas + at, inside, FORMAT),
+            load_level(canvas + plane + at, in_color, FORMAT),
+            load_level(canvas + 2 * plane + at, in_color, FORMAT),
+        )
+    else:
+        pixel = load_inside(address.to(tl.pointer_type(tl.int32)) + at, inside)
+    return pixel
+
+
+@triton.jit
+def _to_value(total, FORMAT: tl.constexpr):
+    """Convert a sum of rows to a value. Floats may be outside black and white."""
+    if FORMAT != L.FLOAT32:
+        total = truncate_value(total, FORMAT)
+    return total
+
+
+@triton.jit
+def _alpha_blend(total, above, alpha, FORMAT: tl.constexpr):
     """Composite ``above`` over the value of a sum by ``alpha`` / 255, rounded to the nearest.
 
     CPU counterpart: ``alpha_blend`` in ``native/kernels/blend.cpp``; definition: ``alpha_blend`` in
     ``tests/oracle/executor.py``.
     """
-    mixed = to_level(total) * (255 - alpha) + above.to(tl.int32) * alpha + 128
-    return ((mixed + (mixed >> 8)) >> 8).to(tl.float32)
+    if FORMAT >= L.UINT16:
+        below = _to_value(total, FORMAT)
+        mixed = below * (255 - alpha) + above * alpha
+        # Sums of uint16 are exact in float32.
+        if FORMAT == L.UINT16:
+            mixed += 127.0
+        mixed = tl.div_rn(mixed, full(mixed, 255.0, FORMAT))
+        if FORMAT == L.UINT16:
+            mixed = tl.floor(mixed)
+    else:
+        total = truncate_value(total, FORMAT) * (255 - alpha) + above.to(tl.int32) * alpha + 128
+        mixed = ((total + (total >> 8)) >> 8).to(tl.float32)
+    return mixed
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -114,6 +179,7 @@ def blend_rows(
     rows,
     HAS_NOISE: tl.constexpr,
     HAS_ALPHA: tl.constexpr,
+    FORMAT: tl.constexpr,
     RESULT: tl.constexpr,
     IS_PLANAR: tl.constexpr,
     BLOCK_Y: tl.constexpr,
@@ -144,17 +210,21 @@ def blend_rows(
     weights = float32s_at(buffer, weights_at)
     boxes = int32s_at(buffer, boxes_at)
     start = tl.load(float32s_at(buffer, starts_at) + n)
+    if FORMAT == L.FLOAT32:
+        # It rounds integers.
+        start *= 0.0
     total_r = tl.full([BLOCK_Y * BLOCK_X], 0.0, tl.float32) + start
     total_g = total_r
     total_b = total_r
     for i in range(tl.load(begins), tl.load(begins + 1)):
-        canvas = tl.load(canvases + i).to(tl.pointer_type(tl.int32))
+        canvas = tl.load(canvases + i)
         weight = tl.load(weights + i)
         box = boxes + 4 * i
         in_y = (y >= tl.load(box)) & (y < tl.load(box + 2))
         in_x = (x >= tl.load(box + 1)) & (x < tl.load(box + 3))
         # Masked pixels are 0 and add weight * 0 = +0, which leaves a sum unchanged, because sums are never -0.
-        pixel = load_inside(canvas + (y * width + x).to(tl.uint32), inside & in_y & in_x)
+        seen = inside & in_y & in_x
+        pixel = _load_canvas(canvas, x, y, height, width, seen, load_int(header + L.CHANNELS), FORMAT)
         new_r = total_r + weight * red(pixel).to(tl.float32)
         new_g = total_g + weight * green(pixel).to(tl.float32)
         new_b = total_b + weight * blue(pixel).to(tl.float32)
@@ -165,9 +235,9 @@ def blend_rows(
             # Outside the box alpha is 0, which leaves the value below, truncated as it will be in the end.
             alpha = load_inside(buffer + alphas_at + first + plane, inside & in_y & in_x & is_laid)
             share = alpha.to(tl.int32)
-            over_r = _alpha_blend(total_r, red(pixel), share)
-            over_g = _alpha_blend(total_g, green(pixel), share)
-            over_b = _alpha_blend(total_b, blue(pixel), share)
+            over_r = _alpha_blend(total_r, red(pixel), share, FORMAT)
+            over_g = _alpha_blend(total_g, green(pixel), share, FORMAT)
+            over_b = _alpha_blend(total_b, blue(pixel), share, FORMAT)
             new_r, new_g, new_b = select_rgb(is_laid, over_r, over_g, over_b, new_r, new_g, new_b)
         total_r = new_r
         total_g = new_g
@@ -178,5 +248,6 @@ def blend_rows(
     end = load_int(header + P.END)
     store_result(
         buffer, code, args, header, constants, begin, end, x, y, height, width, x, y, width, inside,
-        to_level(total_r), to_level(total_g), to_level(total_b), key_low, key_high, HAS_NOISE, RESULT, IS_PLANAR,
+        _to_value(total_r, FORMAT), _to_value(total_g, FORMAT), _to_value(total_b, FORMAT), key_low, key_high,
+        HAS_NOISE, RESULT, IS_PLANAR,
     )  # fmt: skip

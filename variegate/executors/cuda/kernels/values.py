@@ -1,6 +1,6 @@
 """Operations on a tile's pixels by value (tables, colors, hue) and by position (noise, rectangles).
 
-``r, g, b`` are int32 values, 0..255. Images of one channel use ``r``; ``g`` and ``b`` are then arbitrary. CPU
+``r, g, b`` are values as in ``element.py``. Images of one channel use ``r``; ``g`` and ``b`` are then arbitrary. CPU
 counterparts: ``native/kernels/values.cpp``, ``hue.cpp``, ``noise.cpp`` and ``erase.cpp``; definitions:
 ``tests/oracle/values.py`` and ``position.py``.
 """
@@ -11,7 +11,17 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, clamp, green, red, select_rgb
+from variegate.executors.cuda.kernels.deep import gray_of, turn_deep_hue
+from variegate.executors.cuda.kernels.element import (
+    channels_of,
+    clamp,
+    color_at,
+    from_word,
+    full,
+    round_value,
+    select_rgb,
+    truncate_value,
+)
 from variegate.executors.cuda.kernels.memory import float32s_at, int32s_at, load_float, load_id, load_int, load_word
 from variegate.executors.cuda.kernels.overlay import overlay
 from variegate.program import ops, rng
@@ -29,30 +39,27 @@ def look_up(buffer, table, channels, r, g, b):
 
 
 @triton.jit
-def luma(r, g, b):
-    """Pillow's conversion to "L", of 8 bits."""
-    return (ops.LUMA_RED * r + ops.LUMA_GREEN * g + ops.LUMA_BLUE * b + ops.LUMA_HALF) >> ops.LUMA_SHIFT
+def luma(r, g, b, FORMAT: tl.constexpr):
+    """Pillow's conversion to "L", of 8 bits; of deep images torchvision's."""
+    if FORMAT >= L.UINT16:
+        gray = gray_of(r, g, b, FORMAT)
+    else:
+        gray = (ops.LUMA_RED * r + ops.LUMA_GREEN * g + ops.LUMA_BLUE * b + ops.LUMA_HALF) >> ops.LUMA_SHIFT
+    return gray
 
 
 @triton.jit
-def blend(degenerate, level, factor):
+def blend(degenerate, level, factor, FORMAT: tl.constexpr):
     """Pillow's Image.blend in float32, truncated and clipped. ``factor``: float32."""
     base = degenerate.to(tl.float32)
     value = base + factor * (level.to(tl.float32) - base)
-    return to_level(value)
+    return truncate_value(value, FORMAT)
 
 
 @triton.jit
-def to_level(value):
-    """Truncate and clip to 0..255, as ``truncate_value`` in ``native/kernels/element.h``.
-
-    ``to_level(value + 0.5)`` rounds half up, as ``round_value`` there.
-    """
-    return clamp(value, 0.0, 255.0).to(tl.int32)
-
-
-@triton.jit
-def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr):
+def apply_value(
+    buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIXEL_FUNCTIONS: tl.constexpr, FORMAT: tl.constexpr
+):
     """Apply one VALUE instruction. ``ins``, ``args``: addresses of its code and its arguments."""
     op = tl.load(ins + L.OP)
     if channels == 1:
@@ -61,10 +68,10 @@ def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIX
         b = r
     if op == ops.Op.MIX:
         factor = load_float(args)
-        gray = luma(r, g, b)
-        r = blend(gray, r, factor)
-        g = blend(gray, g, factor)
-        b = blend(gray, b, factor)
+        gray = luma(r, g, b, FORMAT)
+        r = blend(gray, r, factor, FORMAT)
+        g = blend(gray, g, factor, FORMAT)
+        b = blend(gray, b, factor, FORMAT)
     elif op == ops.Op.PERMUTE:
         r, g, b = (
             _pick(load_int(args), r, g, b),
@@ -76,27 +83,30 @@ def apply_value(buffer, ins, args, r, g, b, channels, HAS_HUE: tl.constexpr, PIX
         red = r.to(tl.float32)
         green = g.to(tl.float32)
         blue = b.to(tl.float32)
-        r = _weigh(m, red, green, blue)
-        g = _weigh(m + 4, red, green, blue)
-        b = _weigh(m + 8, red, green, blue)
+        r = _weigh(m, red, green, blue, FORMAT)
+        g = _weigh(m + 4, red, green, blue, FORMAT)
+        b = _weigh(m + 8, red, green, blue, FORMAT)
     if HAS_HUE:
         if op == ops.Op.HUE:
-            r, g, b = _turn_hue(r, g, b, (tl.load(args) * 255.0).to(tl.int32) & 255)
+            if FORMAT >= L.UINT16:
+                r, g, b = turn_deep_hue(r, g, b, load_float(args), FORMAT)
+            else:
+                r, g, b = _turn_hue(r, g, b, (tl.load(args) * 255.0).to(tl.int32) & 255)
     for i in tl.static_range(len(PIXEL_FUNCTIONS)):
         if (op == ops.Op.PIXEL_FUNCTION) & (tl.load(ins + L.ARG) == i):
             red, green, blue = PIXEL_FUNCTIONS[i](
                 r.to(tl.float32), g.to(tl.float32), b.to(tl.float32), load_float(args + 1)
             )
-            r = _round_number(red)
-            g = _round_number(green)
-            b = _round_number(blue)
+            r = _round_number(red, FORMAT)
+            g = _round_number(green, FORMAT)
+            b = _round_number(blue, FORMAT)
     return r, g, b
 
 
 @triton.jit
-def _round_number(value):
-    """Round half up and clip; 0 for NaN. As ``round_value`` in ``native/kernels/element.h``."""
-    return to_level(tl.where(value == value, value + 0.5, 0.0))
+def _round_number(value, FORMAT: tl.constexpr):
+    """Round half up and clip; 0 for NaN."""
+    return truncate_value(tl.where(value == value, value + 0.5, 0.0), FORMAT)
 
 
 @triton.jit
@@ -105,10 +115,10 @@ def _pick(channel, r, g, b):
 
 
 @triton.jit
-def _weigh(m, r, g, b):
+def _weigh(m, r, g, b, FORMAT: tl.constexpr):
     """One row of a 3x4 matrix, rounded half up."""
-    value = tl.load(m) * r + tl.load(m + 1) * g + tl.load(m + 2) * b + tl.load(m + 3)
-    return to_level(value + 0.5)
+    value = tl.load(m) * r + tl.load(m + 1) * g + tl.load(m + 2) * b + tl.load(m + 3) * L.UNIT[FORMAT]
+    return round_value(value, FORMAT)
 
 
 @triton.jit
@@ -233,6 +243,7 @@ def apply_position(
     key_high,
     HAS_NOISE: tl.constexpr,
     HAS_OVERLAY: tl.constexpr,
+    FORMAT: tl.constexpr,
 ):
     """Apply one POSITION instruction to pixels ``x, y`` of an image of ``height x width``."""
     op = tl.load(ins + L.OP)
@@ -241,24 +252,25 @@ def apply_position(
             r, g, b = overlay(buffer, ins, x, y, channels, r, g, b)
     if op == ops.Op.ERASE:
         erased = is_erased(buffer, ins, x, y)
-        fill = tl.load(ins + L.FILL)
-        new_r = red(fill) + 0 * r
-        new_g = green(fill) + 0 * r
-        new_b = blue(fill) + 0 * r
+        fill_r, fill_g, fill_b = channels_of(color_at(ins, FORMAT))
+        new_r = fill_r + 0 * x
+        new_g = fill_g + 0 * x
+        new_b = fill_b + 0 * x
         if HAS_NOISE:
             if tl.load(args + 2) != 0.0:
                 slot = load_word(args + 3)
                 w0, w1, w2, _ = _words(header, x, y, width, slot, key_low, key_high)
-                new_r = (w0 >> 24).to(tl.int32)
-                new_g = (w1 >> 24).to(tl.int32)
-                new_b = (w2 >> 24).to(tl.int32)
+                new_r = from_word(w0, FORMAT)
+                new_g = from_word(w1, FORMAT)
+                new_b = from_word(w2, FORMAT)
         r, g, b = select_rgb(erased, new_r, new_g, new_b, r, g, b)
     if HAS_NOISE:
         if op == ops.Op.SALT_AND_PEPPER:
             slot = load_word(args + 2)
             w0, w1, _, _ = _words(header, x, y, width, slot, key_low, key_high)
             is_hit = unit(w0) < load_float(args)
-            extreme = tl.where(unit(w1) < load_float(args + 1), 255, 0)
+            is_white = unit(w1) < load_float(args + 1)
+            extreme = tl.where(is_white, full(r, L.WHITE[FORMAT], FORMAT), full(r, 0, FORMAT))
             r, g, b = select_rgb(is_hit, extreme, extreme, extreme, r, g, b)
         elif (op == ops.Op.GAUSSIAN_NOISE) | (op == ops.Op.SHOT_NOISE):
             first = load_float(args)
@@ -266,19 +278,18 @@ def apply_position(
             is_gaussian = op == ops.Op.GAUSSIAN_NOISE
             slot = load_word(args + tl.where(is_gaussian, 2, 1))
             n0, n1, n2 = _normals(header, constants, x, y, width, slot, key_low, key_high)
-            r = _add_noise(r, n0, first, second, is_gaussian)
-            g = _add_noise(g, n1, first, second, is_gaussian)
-            b = _add_noise(b, n2, first, second, is_gaussian)
+            r = _add_noise(r, n0, first, second, is_gaussian, FORMAT)
+            g = _add_noise(g, n1, first, second, is_gaussian, FORMAT)
+            b = _add_noise(b, n2, first, second, is_gaussian, FORMAT)
     return r, g, b
 
 
 @triton.jit
-def _add_noise(level, n, first, second, is_gaussian):
+def _add_noise(level, n, first, second, is_gaussian, FORMAT: tl.constexpr):
     value = level.to(tl.float32)
-    gaussian = 255.0 * (first + second * n)
-    shot = tl.sqrt_rn(tl.maximum(value * first, 0.0)) * n
-    # Rounds half up. Truncation differs from floor for negative numbers only, which are clipped.
-    return to_level(value + tl.where(is_gaussian, gaussian, shot) + 0.5)
+    gaussian = L.WHITE[FORMAT] * (first + second * n)
+    shot = tl.sqrt_rn(tl.maximum(value * (first * L.UNIT[FORMAT]), 0.0)) * n
+    return round_value(value + tl.where(is_gaussian, gaussian, shot), FORMAT)
 
 
 @triton.jit

@@ -9,7 +9,18 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.fetch import blue, clamp, green, pack, red
+from variegate.executors.cuda.kernels.element import (
+    begin_sum,
+    blue,
+    clamp,
+    drop_bits,
+    end_sum,
+    full,
+    green,
+    pack,
+    raise_bits,
+    red,
+)
 from variegate.executors.cuda.kernels.memory import load_float, load_id, load_int, load_word, size_of
 from variegate.executors.cuda.kernels.neighborhood import before, equalize_tiles, read_filtered
 from variegate.executors.cuda.kernels.values import words
@@ -25,7 +36,8 @@ def read_around(
     """Pixels after the filter of the pass: CLAHE, a warp, or a filter of ``read_filtered``."""
     slot = load_int(header + P.FIRST)
     op = tl.load(code + slot * L.CODE + L.OP)
-    pixel = tl.full(x.shape, 0, tl.int32)
+    black = full(x, 0, FORMAT)
+    pixel = pack(black, black, black)
     is_left = True
     if HAS_CLAHE:
         if op == ops.Op.CLAHE:
@@ -54,10 +66,10 @@ def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
     step = tl.load(args + slot * 8 + 1)
     pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
     count = zooms + 2
-    half = count * 128
-    r = (red(pixel) << 9) + half
-    g = (green(pixel) << 9) + half
-    b = (blue(pixel) << 9) + half
+    half = count * begin_sum(count, 8, FORMAT)
+    r = raise_bits(red(pixel), 9) + half
+    g = raise_bits(green(pixel), 9) + half
+    b = raise_bits(blue(pixel), 9) + half
     for zoom in range(1, zooms + 1):
         nearer = (32768.0 / (1.0 + zoom * step) + 0.5).to(tl.int32)
         u = ((2 * x - last_x) * nearer + last_x * 32768 + 2048) >> 12
@@ -66,7 +78,18 @@ def _blur_by_zooms(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.co
         r += _between(red(p), red(q), red(s), red(t), dx, dy, 16)
         g += _between(green(p), green(q), green(s), green(t), dx, dy, 16)
         b += _between(blue(p), blue(q), blue(s), blue(t), dx, dy, 16)
-    return pack((r >> 8) // count, (g >> 8) // count, (b >> 8) // count)
+    return pack(_share(r, count, FORMAT), _share(g, count, FORMAT), _share(b, count, FORMAT))
+
+
+@triton.jit
+def _share(total, count, FORMAT: tl.constexpr):
+    """One of ``count`` equal parts of a sum with 8 fraction bits."""
+    total = drop_bits(total, 8)
+    if FORMAT >= L.UINT16:
+        value = end_sum(total * (1.0 / count), 0, FORMAT)
+    else:
+        value = total // count
+    return value
 
 
 @triton.jit
@@ -104,12 +127,13 @@ def _bend(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     u = clamp(u, 0, 256 * (width - 1))
     v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
-    r = (_between(red(p), red(q), red(s), red(t), dx, dy, 256) + 32768) >> 16
+    half = begin_sum(x, 16, FORMAT)
+    r = end_sum(_between(red(p), red(q), red(s), red(t), dx, dy, 256) + half, 16, FORMAT)
     u, v = _bent(ins_args + 2, squared, away_x, away_y, x, y)
     u = clamp(u, 0, 256 * (width - 1))
     v = clamp(v, 0, 256 * (height - 1))
     p, q, s, t, dx, dy = _around(buffer, code, header, slot, u, v, width - 1, height - 1, inside, 8, FORMAT)
-    b = (_between(blue(p), blue(q), blue(s), blue(t), dx, dy, 256) + 32768) >> 16
+    b = end_sum(_between(blue(p), blue(q), blue(s), blue(t), dx, dy, 256) + half, 16, FORMAT)
     return pack(r, green(pixel), b)
 
 
