@@ -42,12 +42,12 @@ def main() -> int:
         write_digits(root)
         model = ["--model", "wrn-10-1" if given.quick else "wrn-16-1"]
         training = [*model, "--batch-size", "32", "--padding", "1", "--no-flip", "--cutout", "0", "--lr", "0.05"]
-        epochs, train = ("4", "100") if given.quick else ("60", "200")
+        epochs, interval, train = ("2", "1", "100") if given.quick else ("60", "2", "200")
         learnt = root / "search"
         search = ["search", f"{root}/train", "--method", "pba", "--out", f"{learnt}"]
         search += ["--train", train, "--population", "4"]
         search += ["--around", "fixed", "--repeats", "0"]  # as the paper searches; evaluate compares below
-        code = variegate([*search, "--epochs", epochs, "--interval", "2", *training])
+        code = variegate([*search, "--epochs", epochs, "--interval", interval, *training])
         if code:
             return code
         learned = ("randaugment", "trivialaugment", "autoaugment", f"{learnt}/schedule.json")

@@ -59,7 +59,7 @@ def main() -> int:
         search = ["search", f"{root}/train", "--method", "pba", "--test", f"{root}/test", "--out", f"{root}/search"]
         if given.operations:
             search += ["--operations", given.operations]
-        epochs, interval = (4, 2) if given.quick else (given.epochs, max(1, given.epochs // 15))
+        epochs, interval = (2, 1) if given.quick else (given.epochs, max(1, given.epochs // 15))
         sizes = ["--train", "90", "--batch-size", "16", "--model", "wrn-10-1", "--lr", "0.05", "--population", "4"]
         length = ["--epochs", f"{epochs}", "--interval", f"{interval}"]
         length += ["--repeats", "1" if given.quick else "5"]

@@ -1,6 +1,6 @@
-"""For a process of its own: a job over and over, which fails at each of its system calls in turn, and then runs again.
+"""For a process of its own: jobs over and over, which fail at each of their system calls in turn, and then run again.
 
-Prints a line of JSON: how many system calls there were to fail at, and what went wrong.
+Prints JSON, for each job: how many system calls there were to fail at, and what went wrong.
 """
 
 from __future__ import annotations
@@ -136,10 +136,18 @@ def in_a_child(act: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(root: Path, name: str, state: str, every: int) -> None:
+def main(root: Path, runs: str) -> None:
+    """``runs``: in JSON, the arguments of ``fail_everywhere`` after its first."""
+    pa.array(["imports pandas once, not in every child"])
+    gc.freeze()  # so that children copy less memory
+    print(json.dumps([fail_everywhere(root / str(number), *run) for number, run in enumerate(json.loads(runs))]))
+
+
+def fail_everywhere(root: Path, name: str, state: str, every: int) -> dict[str, Any]:
     """``state``: "fresh"; "again", a complete run that is done again without resuming; "lost", a complete run that has
     lost outputs; "full", a disk that is full from some call on."""
     lay, job = JOBS[name]
+    root.mkdir()
     source, whole_run, place = root / "source", root / "whole", root / "out"
     lay(source)
     assert in_a_child(lambda: job(source, whole_run, True)) == 0
@@ -163,8 +171,6 @@ def main(root: Path, name: str, state: str, every: int) -> None:
         return in_a_child(act)
 
     step, code = 0, KILLED
-    pa.array(["imports pandas once, not in every child"])
-    gc.freeze()  # so that children copy less memory
     while code == KILLED:
         step += every
         shutil.rmtree(place, ignore_errors=True)
@@ -182,4 +188,4 @@ def main(root: Path, name: str, state: str, every: int) -> None:
             wrong.append(f"failed at {step}, the next run ended with {again} and {sorted(tree(place))}")
     if code != 0:
         wrong.append(f"without a failure, it ended with {code}")
-    print(json.dumps({"steps": step - every, "wrong": wrong}))
+    return {"steps": step - every, "wrong": wrong}

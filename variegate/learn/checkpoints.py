@@ -24,6 +24,7 @@ from variegate.learn.choices import AUTOMATIC_MODELS, BATCH
 from variegate.learn.feed import DataPipeline
 from variegate.learn.model_file import DAMAGE, read_saved
 from variegate.learn.step import Tensors
+from variegate.learn.trainings import check_folder
 from variegate.options.training import FREE, FREE_ON_OTHER_RANKS, TrainOptions
 
 LOG_NAME = "log.jsonl"
@@ -93,9 +94,7 @@ def claim(folder: Path, mine: dict[str, Any]) -> None:
     if theirs is not None:
         check_same(folder, theirs, mine)
         return
-    others = {path.name for path in folder.glob("[!.]*")}
-    if others:
-        raise ResumeError(f"{folder}: holds files of something else ({min(others)}); choose an empty folder")
+    check_folder(folder, SETTINGS_NAME, ResumeError)
     write_atomically(folder / SETTINGS_NAME, (json.dumps(mine, indent=2) + "\n").encode(), durable=True)
 
 

@@ -156,15 +156,15 @@ def cost(trainings: int, seconds: float) -> str:
     return f"{pluralize(trainings, 'training run')}, {seconds:,.1f} seconds"
 
 
-def check_folder(folder: Path, begins_with: str) -> bool:
-    """True where a race or a search has begun, with a file of this name. Raises SourceError where none may."""
+def check_folder(folder: Path, begins_with: str, error: type[Exception] = SourceError) -> bool:
+    """True where a run has begun, with a file of this name. Raises ``error`` where none may."""
     if os.path.lexists(folder) and not folder.is_dir():
-        raise SourceError(f"{folder}: is a file; accepted: a folder, or a name that is still free")
+        raise error(f"{folder}: is a file; accepted: a folder, or a name that is still free")
     if (folder / begins_with).exists():
         return True
     if others := [path.name for path in folder.glob("[!.]*")]:
         other = min(others)
-        raise SourceError(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
+        raise error(f"{folder}: holds files of something else ({other}); choose an empty folder or a new name")
     return False
 
 

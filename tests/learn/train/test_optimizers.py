@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from tests.children import run_python
 from tests.learn.train.digits import digits, lines, losses, options, stopped_after
 from tests.needed import needs
 from variegate.learn.fit import MovingAverage
@@ -112,5 +111,4 @@ def test_a_step_does_not_wait_for_torchs_compiler() -> None:
         "model(torch.ones(1, 2)).sum().backward(); optimizer.step(); optimizer.zero_grad(); optimizer.state_dict()\n"
         "print('torch._dynamo' in sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=120)
-    assert ran.stdout == "False\n"
+    assert run_python(probe).stdout == "False\n"
