@@ -177,6 +177,7 @@ def test_big_endian_numbers() -> None:
     image = np.array([[[1], [258]]], ">u2")
     assert vg.Augmenter(T.RandomHorizontalFlip(1.0))([image])[0].reshape(-1).tolist() == [258, 1]
     assert T.RandomHorizontalFlip(1.0)(image).reshape(-1).tolist() == [258, 1]
+    assert F.horizontal_flip(image).reshape(-1).tolist() == [258, 1]
 
 
 REFUSED_BATCHES = {

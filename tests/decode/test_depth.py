@@ -13,9 +13,11 @@ from PIL import Image
 
 import variegate as vg
 from variegate import transforms as T
+from variegate.data.objects.dataset import open_dataset
 from variegate.decode import read_image
 from variegate.decode.image import read_mask
 from variegate.errors import DecodeError
+from variegate.transforms import functional as F
 
 tifffile = pytest.importorskip("tifffile")
 
@@ -122,18 +124,55 @@ def test_floats_and_integers_of_unknown_range_are_refused(data: bytes) -> None:
         read_image(data, "deep")
 
 
-@pytest.mark.parametrize("mode", ["I", "F"])
-def test_pil_images_of_unknown_range_are_refused(mode: str) -> None:
-    image = Image.fromarray(VALUES.astype({"I": np.int32, "F": np.float32}[mode]))
-    with pytest.raises(DecodeError, match=rf"images\[0\]: its pixels are .*\(mode {mode}\); accepted: 8 or 16 bits"):
-        vg.Augmenter(NOTHING)([image])
+FLOATS = VALUES.astype(np.float32) - 300
+IN_PIL = {
+    "I;16": Image.fromarray(VALUES),
+    "I;16B": Image.frombytes("I;16B", VALUES.shape[::-1], VALUES.astype(">u2").tobytes()),
+    "F": Image.fromarray(FLOATS),
+    "I": Image.fromarray(VALUES.astype(np.int32) - 300),
+}
 
 
-def test_pil_images_of_16_bits_given_to_an_augmenter() -> None:
-    with pytest.warns(UserWarning, match=NOTE) as notes:
-        made = vg.Augmenter(NOTHING, layout="NHWC")([Image.fromarray(VALUES)] * 2)
-    assert len(notes) == 1
-    np.testing.assert_array_equal(made[0][..., 0], SCALED)
+@pytest.mark.parametrize("mode", IN_PIL)
+def test_pil_images_in_memory_keep_their_depth(mode: str) -> None:
+    image = IN_PIL[mode]
+    functions = {
+        "images[0]": lambda: vg.Augmenter(NOTHING)([image, image])[0, 0],
+        "image": lambda: NOTHING(image)[0],
+        "img": lambda: F.pad(image, 0),
+    }
+    for name, function in functions.items():
+        if mode == "I":
+            message = re.escape(f"{name}: its pixels are int32 (mode I); accepted: uint8, uint16 or float32")
+            with pytest.raises(DecodeError, match=message):
+                function()
+        else:
+            np.testing.assert_array_equal(np.asarray(function()), FLOATS if mode == "F" else VALUES)
+
+
+DEPTHS: dict[tuple[str, str | None], np.ndarray | None] = {
+    ("I;16", None): SCALED,
+    ("I;16", "uint8"): SCALED,
+    ("I;16B", "uint16"): VALUES,
+    ("I;16", "float32"): VALUES / np.float32(65535),
+    ("F", "float32"): FLOATS,
+    ("I", "float32"): FLOATS,
+    ("F", None): None,
+    ("I", "uint8"): None,
+    ("I", "uint16"): None,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*scaled to 8 bits")
+@pytest.mark.parametrize(("mode", "depth"), DEPTHS)
+def test_pil_images_of_data_sets(mode: str, depth: Any) -> None:
+    loader = vg.Loader(open_dataset([(IN_PIL[mode], 0)] * 2), NOTHING, batch_size=2, device="cpu", depth=depth)
+    wanted = DEPTHS[mode, depth]
+    if wanted is None:
+        with pytest.raises(DecodeError, match=r"item \d: its pixels are .*; accepted"):
+            next(iter(loader))
+    else:
+        np.testing.assert_array_equal(next(iter(loader))[0][0, 0], wanted)
 
 
 def test_one_note_for_a_folder(tmp_path: Path) -> None:

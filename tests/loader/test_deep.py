@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import PIL.Image
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 import variegate as vg
+from tests.data.tars import write_tar
 from tests.decode.pngs import png_16
+from tests.decode.test_dicom import dicom
 from variegate import transforms as T
+from variegate.data.objects.dataset import open_dataset
 from variegate.decode.depth import note_once
 from variegate.decode.pillow import PillowFile
 from variegate.errors import DecodeError
@@ -82,6 +87,7 @@ FILES: dict[str, tuple[bytes, str, Array | None]] = {
     "PGM": (saved(GRAY[0].astype(np.int32), "PPM"), "pgm", three(GRAY[0])),
     "NumPy, gray": (npy(GRAY[0]), "npy", GRAY[0][..., None]),
     "NumPy, big-endian": (npy(COLOR.astype(">u2")), "npy", COLOR),
+    "DICOM": (dicom(GRAY[0]), "dcm", three(GRAY[0])),
     "TIFF, floats": (tiff(FLOATS), "tif", None),
     "TIFF, float64": (tiff(FLOATS.astype(np.float64)), "tif", None),
     "TIFF, 8 bits signed": (tiff(GRAY[0].astype(np.int8)), "tif", None),
@@ -105,7 +111,7 @@ def test_files_as_uint16(tmp_path: Path, data: bytes, ending: str, wanted: Array
 
 @pytest.mark.parametrize(("data", "ending", "wanted"), FILES.values(), ids=list(FILES))
 def test_files_as_float32(tmp_path: Path, data: bytes, ending: str, wanted: Array | None) -> None:
-    """Unsigned integers on 0..1; floats and signed integers as they are."""
+    """Unsigned integers on 0..1; DICOM, floats and signed integers as they are."""
     (tmp_path / f"a.{ending}").write_bytes(data)
     made = load(tmp_path, depth="float32")
     assert made.dtype == torch.float32
@@ -113,7 +119,7 @@ def test_files_as_float32(tmp_path: Path, data: bytes, ending: str, wanted: Arra
         own = three(tifffile.imread(io.BytesIO(data))) if ending == "tif" else np.load(io.BytesIO(data))[..., None]
         assert np.array_equal(made[0], own.astype(np.float32))
     else:
-        np.testing.assert_allclose(made[0], wanted / 65535, atol=1e-7)
+        np.testing.assert_allclose(made[0], wanted if ending == "dcm" else wanted / 65535, atol=1e-7)
 
 
 def test_12_bits_of_a_tiff_are_white_at_4095() -> None:
@@ -289,3 +295,49 @@ REFUSED = {
 def test_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         load((three(GRAY), list(range(6))), **options)
+
+
+def in_a_folder(root: Path, files: list[tuple[str, bytes]]) -> Any:
+    for name, data in files:
+        (root / name).write_bytes(data)
+    return root
+
+
+def in_a_tar(root: Path, files: list[tuple[str, bytes]]) -> Any:
+    write_tar(root / "a.tar", [member for file in files for member in (file, (f"{file[0][0]}.cls", b"0"))])
+    return root / "a.tar"
+
+
+def in_parquet(root: Path, files: list[tuple[str, bytes]]) -> Any:
+    images = [{"bytes": data, "path": name} for name, data in files]
+    pq.write_table(pa.table({"image": images, "label": [0] * len(files)}), root / "a.parquet")
+    return root / "a.parquet"
+
+
+def in_a_data_set(root: Path, files: list[tuple[str, bytes]]) -> Any:
+    return open_dataset([(data, 0) for _, data in files])
+
+
+PLACES = {"folder": in_a_folder, "tar": in_a_tar, "Parquet": in_parquet, "data set": in_a_data_set}
+DEEP_FILES = ["PNG, gray", "PNG, color", "TIFF, color", "NumPy, gray", "DICOM"]
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=list(PLACES))
+@pytest.mark.parametrize("kind", DEEP_FILES)
+def test_deep_files_in_every_place(tmp_path: Path, place: Callable[[Path, Any], Any], kind: str) -> None:
+    data, ending, wanted = FILES[kind]
+    made = load(place(tmp_path, [(f"{number}.{ending}", data) for number in range(2)]), depth="uint16")
+    assert np.array_equal(made, np.stack([wanted] * 2))
+
+
+def test_mixtures_of_arrays_keep_their_dtype() -> None:
+    def load_mixed(other: Any, depth: Any = None) -> Any:
+        mixture = vg.Mixture({"a": (three(GRAY), [0] * 6), "b": other}, weights=[1, 1])
+        images, _ = next(iter(vg.Loader(mixture, NOTHING, batch_size=6, device="cpu", depth=depth)))
+        return images.dtype
+
+    assert load_mixed((three(GRAY[::-1]), [1] * 6)) == torch.uint16
+    files = open_dataset([(png_16(COLOR), 1)] * 6)
+    with pytest.warns(UserWarning, match="16 bits are scaled to 8 bits"):
+        assert load_mixed(files) == torch.uint8
+    assert load_mixed(files, "uint16") == torch.uint16

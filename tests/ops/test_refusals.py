@@ -138,6 +138,8 @@ REFUSED = {
     "F.gaussian_blur(photo(), 3, 0)": "sigma=0; accepted: None, or a number from 1e-09 to",
     "F.gaussian_noise(photo(9, 9), 0.0, 0.1, False)": "clip=False; accepted: True (images are uint8 at this stage)",
     "F.invert(photo().astype(np.float64))": "img.dtype='float64'; accepted: uint8, uint16 or float32",
+    "F.invert(torch.zeros(3, 3, requires_grad=True))": "img='a tensor that requires a gradient'; accepted",
+    "F.grayscale(PIL.Image.new('I;16', (3, 3)), 3)": "img='a PIL image of mode I;16 ... 3 channels'; acc",
     "F.invert(torch.zeros(3, 3).half())": "img.dtype='torch.float16'; accepted: uint8, uint16 or float32",
     'F.invert("photo.jpg")': "img='str'; accepted: an array",
     "F.invert(photo()[..., :2])": "img.shape=(64, 80, 2); accepted: ... 1 or 3 channels",

@@ -46,7 +46,7 @@ SIDECARS = frozenset(
 )
 # Indexes, which are stored next to the indexed shards and JPEGs.
 INDEX_SUFFIXES = (".tar.index", ".tar.gz.index", ".tgz.index", ".vgjpeg")
-# Read only in folders without any image above.
+# Read only in folders, and samples of shards, without any image above.
 ARRAY_EXTENSIONS = (".npy",)
 
 
@@ -129,6 +129,11 @@ def is_sidecar(name: str) -> bool:
 
 def is_image_name(name: str) -> bool:
     return name.lower().endswith(IMAGE_EXTENSIONS)
+
+
+def is_array_name(name: str) -> bool:
+    """True for the name of a NumPy file, which is an image where there is no other."""
+    return name.lower().endswith(ARRAY_EXTENSIONS)
 
 
 # Folders and files that macOS, Windows, NAS systems and Python leave next to photos; in lower case.

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from variegate.arrays import AnyArray, ImageArray, UInt8Array
-from variegate.decode.depth import ADVICE, as_read, note_depth, scaled_to_8_bits, wanted_depth
+from variegate.decode.depth import ADVICE, as_read, in_depth, note_depth, scaled_to_8_bits, wanted_depth
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
@@ -26,7 +26,7 @@ from variegate.decode.limits import (
 from variegate.decode.memory import rgb_of
 from variegate.decode.plugins import heif_values, jxl_bits
 from variegate.errors import DecodeError
-from variegate.program.depth import Depth
+from variegate.program.depth import ACCEPTED, Depth, depth_of, in_native_order
 
 Image_HWC = UInt8Array
 
@@ -107,7 +107,7 @@ class PillowFile:
         """All channels of what ``decode`` gives are equal, whatever the pixels."""
         image = self._image
         is_gray_png = image.format == "PNG" and self._data[_PNG_COLOR_AT] == _PNG_GRAY_ALPHA
-        return image.mode in (*_IN_GRAY, "F") or image.mode.startswith("I") or is_gray_png
+        return is_gray_mode(image.mode) or is_gray_png
 
     @property
     def kind(self) -> str | None:
@@ -163,8 +163,7 @@ class PillowFile:
             values, full = self._deep_values()
             turn = pillow_orientation(image) if orientation is None else orientation
         if full:
-            values = np.clip(values, 0, full).astype(np.uint32)
-            values = ((values * 65535 + full // 2) // full).astype(np.uint16)
+            values = _as_uint16(values, full)
             if _is_negative(image):
                 values = np.uint16(65535) - values
         values = as_read(values, self._path)
@@ -301,6 +300,12 @@ def gray_range(image: Image.Image, name: str) -> int:
     return (1 << int(bits[0] if isinstance(bits, tuple) else bits)) - 1
 
 
+def _as_uint16(values: AnyArray, full: int) -> ImageArray:
+    """uint16 of integers from 0 to ``full``, the value of white."""
+    levels = np.clip(values, 0, full).astype(np.uint32)
+    return ((levels * 65535 + full // 2) // full).astype(np.uint16)
+
+
 def _scaled_gray(image: Image.Image, full: int, is_negative: bool = False) -> UInt8Array:
     """uint8 [H, W] of a gray image of 16 bits."""
     levels = scaled_to_8_bits(np.clip(np.asarray(image), 0, full), full)
@@ -330,29 +335,60 @@ def _converted(image: Image.Image, orientation: int, mode: str, full: int = 0) -
     return img_HWC
 
 
-def pixels_of_pil(image: Image.Image, name: str) -> UInt8Array:
-    """uint8 [H, W, 1] of gray images (modes 1, L, LA), [H, W, 3] of all others: palettes looked up, alpha dropped, and
-    the EXIF orientation left alone, as torchvision does: an image in memory is the pixels that it holds, and only files
-    are turned. One that was opened and not yet loaded is decoded here. More than 8 bits: see ``decode/depth.py``.
-    Raises DecodeError for a damaged or closed image, and for more pixels, or a longer side, than is taken."""
+def is_gray_mode(mode: str) -> bool:
+    """True for Pillow's modes of gray images, also of more than 8 bits."""
+    return mode in (*_IN_GRAY, "F") or mode.startswith("I")
+
+
+def pixels_of_pil(image: Image.Image, name: str, keeps_depth: bool = False) -> ImageArray:
+    """[H, W, 1] of gray images, [H, W, 3] of all others: palettes looked up, alpha dropped, and the EXIF orientation
+    left alone, as torchvision does: an image in memory is the pixels that it holds, and only files are turned. One that
+    was opened and not yet loaded is decoded here.
+
+    More than 8 bits: see ``decode/depth.py``; with ``keeps_depth``, modes I;16 and F keep their dtype. Raises
+    DecodeError for a damaged or closed image, for pixels that the depth cannot have, and beyond the limits.
+    """
     check_pixels(name, image.height, image.width)
     check_side(name, image.height, image.width)
-    full = gray_range(image, name)
+    depth = wanted_depth()
+    is_deep = image.mode == "F" or image.mode.startswith("I")
+    if is_deep and not keeps_depth and depth in (None, Depth.UINT8):
+        gray_range(image, name)  # raises for floats and other integers
+        if depth is None:
+            note_depth(name)
     try:
-        mode = "L" if image.mode in _IN_GRAY else "RGB"
+        mode = "L" if is_gray_mode(image.mode) else "RGB"
         plain = image.convert("LA") if image.mode == "La" else image  # all that Pillow makes of premultiplied alpha
         plain.load()  # which the mode may depend on
-        if full:
-            note_depth(name)
-            plain = Image.fromarray(_scaled_gray(plain, full))
-        plain = plain if plain.mode == mode else plain.convert(mode)
-        pixels = rgb_of(plain)
-        if pixels is None:
-            pixels = np.array(plain)
-    except MemoryError:
+        pixels: AnyArray | None
+        if is_deep:
+            pixels = _deep_numbers(plain, name)
+        else:
+            plain = plain if plain.mode == mode else plain.convert(mode)
+            pixels = rgb_of(plain)
+            if pixels is None:
+                pixels = np.array(plain)
+    except (DecodeError, MemoryError):
         raise
     except Exception as error:  # opened only, it decodes here, and damaged files make Pillow raise nearly anything
         if "closed" in str(error):
             raise DecodeError(name, "a closed PIL image; accepted: an open one, or a loaded copy of it") from error
         raise DecodeError(name, reason_for(error, b"?")) from error
+    if is_deep:
+        pixels = _in_depth(pixels, depth, keeps_depth, image.mode, name)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
+
+
+def _deep_numbers(image: Image.Image, name: str) -> AnyArray:
+    """[H, W] of a loaded image of more than 8 bits: uint16 if it has a white, else int32 or float32."""
+    values = in_native_order(np.array(image))
+    is_unsigned = image.mode != "F" and (image.mode != "I" or image.format in _UNSIGNED_16)
+    return _as_uint16(values, gray_range(image, name)) if is_unsigned else values
+
+
+def _in_depth(pixels: AnyArray, depth: Depth | None, keeps_depth: bool, mode: str, name: str) -> ImageArray:
+    if not keeps_depth:
+        return in_depth(pixels, depth or Depth.UINT8, name)
+    if depth_of(pixels.dtype) is None:
+        raise DecodeError(name, f"its pixels are {pixels.dtype} (mode {mode}); accepted: {ACCEPTED}")
+    return pixels

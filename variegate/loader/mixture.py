@@ -109,6 +109,7 @@ class Mixture(Samples):
             classes=store.classes,
             label=no_labels,
             is_remote=any(source.is_remote for source in self.sources),
+            is_decoded=all(source.is_decoded for source in self.sources),
             has_targets=any(source.has_targets for source in self.sources),
             has_edges=any(source.has_edges for source in self.sources),
             has_image_labels=any(source.has_image_labels for source in self.sources),

@@ -213,16 +213,16 @@ class Transform:
         A sample is also accepted: ``t({"image": image, "boxes": boxes, "labels": labels})``.
 
         Args:
-            image: a PIL image of any mode (gray ones keep one channel); a uint8 array [H, W, 3], [H, W, 1] or [H, W]; a
-                uint8 tensor [C, H, W] or [H, W]; or the bytes of an image file. Or a dict of an "image" and its
+            image: a PIL image of any mode (gray ones keep one channel); an array [H, W, 3], [H, W, 1] or [H, W]; a
+                tensor [C, H, W] or [H, W]; or the bytes of an image file. Or a dict of an "image" and its
                 targets, as for ``vg.Augmenter``; or a list or tuple of an image and ``others``.
             others: targets of the image: a dict without it; torchvision's ``BoundingBoxes``, ``Mask`` or ``KeyPoints``;
                 or any other objects, such as labels and paths, which are returned unchanged.
             targets: ``vg.Targets``: how to read and filter targets.
 
         Returns:
-            A CPU tensor [C, H, W]: float32 if the transform normalizes, else uint8. For a dict, a dict; with
-            ``others``, a tuple of the image and each of them.
+            A CPU tensor [C, H, W]: float32 if the transform normalizes, else of the image's dtype. For a dict, a dict;
+            with ``others``, a tuple of the image and each of them.
 
         Random numbers follow from seed 0, epoch 0 and a running count, which all transforms of a process share. In a
         DataLoader worker, the count starts at a random place, so that neither workers nor epochs repeat each other.

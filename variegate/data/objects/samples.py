@@ -80,8 +80,8 @@ def check_rest(sample: Any, image: bytes | ImageArray, name: str) -> None:
 
 
 def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool = False) -> bytes | ImageArray:
-    """Return bytes unchanged, and anything else as uint8 [H, W, C]; arrays and tensors keep their ``Depth`` with
-    ``keeps_depth``.
+    """Return bytes unchanged, and anything else as [H, W, C] in the depth that this thread reads, or with
+    ``keeps_depth`` in its own.
 
     Arrays have their channels last, tensors first if possible. The EXIF orientation of PIL images is not applied, as in
     torchvision (that of files and their bytes is). A PIL image that was opened and not yet loaded is decoded here, and
@@ -91,7 +91,7 @@ def image_of(image: Any, name: str, reads_files: bool = True, keeps_depth: bool 
     """
     check_is_image(image, name)
     if isinstance(image, Image.Image):
-        return pixels_of_pil(image, name)
+        return pixels_of_pil(image, name, keeps_depth)
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if isinstance(image, Mapping) and "bytes" in image:

@@ -16,7 +16,7 @@ from io import BufferedReader, BytesIO, FileIO
 from typing import NamedTuple, cast
 
 from variegate.data.base import summarize_names, truncate
-from variegate.data.kinds import IMAGE_EXTENSIONS, is_image_name, is_system_path
+from variegate.data.kinds import ARRAY_EXTENSIONS, IMAGE_EXTENSIONS, is_array_name, is_image_name, is_system_path
 from variegate.errors import DecodeError, one_line
 from variegate.io.amounts import format_limit, pluralize
 from variegate.io.files import MOST_BYTES
@@ -394,6 +394,7 @@ class _Group:
     begin: int
     end: int = 0
     image: Member | None = None
+    array: Member | None = None  # the image of a sample that has no other
     is_plain: bool = False
     images: int = 0
     cls: Label | None = None
@@ -455,7 +456,8 @@ class TarSamples:
 
     def _finish(self, group: _Group) -> Iterator[TarSample]:
         counts = self.counts
-        if group.image is None:
+        image = group.image or group.array
+        if image is None:
             counts.first_without_image = counts.first_without_image or group.key
             counts.without_image += 1
             return
@@ -463,7 +465,7 @@ class TarSamples:
             counts.first_many_images = counts.first_many_images or group.key
             counts.many_images += 1
         counts.samples += 1
-        yield TarSample(group.image, group.label, group.begin, group.end)
+        yield TarSample(image, group.label, group.begin, group.end)
 
 
 def _is_hit(group: _Group, error: TarDamage | DecodeError, lost: str | None) -> bool:
@@ -482,6 +484,8 @@ def _read_member(walk: TarWalk, group: _Group, member: Member, extension: str) -
         walk.pass_over()
         if is_image_name(f".{kind}"):
             group.add_image(member, extension)
+        elif is_array_name(f".{kind}"):
+            group.array = group.array or member
     elif member.size > _MOST_LABEL:
         walk.pass_over()
         if kind == "cls":
@@ -513,4 +517,5 @@ def _nothing_found(counts: ShardCounts) -> str:
         return "zero bytes: the file is empty"
     if counts.members == 0:
         return "no images: the archive has no members"
-    return f"no images in its {pluralize(counts.members, 'member')}; accepted extensions: {' '.join(IMAGE_EXTENSIONS)}"
+    accepted = " ".join(IMAGE_EXTENSIONS + ARRAY_EXTENSIONS)
+    return f"no images in its {pluralize(counts.members, 'member')}; accepted extensions: {accepted}"

@@ -25,7 +25,7 @@ from variegate.data.annotated.frames import Size, StoredImage, TargetStore
 from variegate.data.annotated.objects import AnnotationErrors, split_key
 from variegate.data.annotated.options import check_options
 from variegate.data.base import SourceError, StoredFile, check_on_error, digest_of, summarize_names
-from variegate.data.kinds import is_image_name
+from variegate.data.kinds import is_array_name, is_image_name
 from variegate.data.labels import check_classes, class_names_beside
 from variegate.data.reading import FileVersion, read_range
 from variegate.data.samples import Samples, Store, concat
@@ -301,7 +301,10 @@ class Members(NamedTuple):
 
     def image_among(self, extensions: Iterable[str]) -> str | None:
         """The extension of the image, plain ones first; None without an image."""
-        images = [one for one in extensions if is_image_name(f".{one}") and one not in self[:3]]
+        others = [one for one in extensions if one not in self[:3]]
+        images = [one for one in others if is_image_name(f".{one}")] or [
+            one for one in others if is_array_name(f".{one}")
+        ]
         return next((one for one in images if "." not in one), images[0] if images else None)
 
     def targets(

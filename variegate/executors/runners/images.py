@@ -13,7 +13,6 @@ import torch.utils.dlpack
 
 from variegate.arrays import AnyArray, ImageArray, Int32Array
 from variegate.decode import pixels_of_pil
-from variegate.decode.depth import note_once
 from variegate.executors.batches import depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.runners.devices import resolve
 from variegate.program.depth import ACCEPTED, Depth, depth_of, in_native_order
@@ -61,8 +60,7 @@ def check_images(images: Any, names: str = NAMES) -> list[Image] | Image:
         raise TypeError(
             f"images: got {type(images).__name__}; accepted: a list of images or one array [N, H, W, C]{one}"
         )
-    with note_once(set()):
-        return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
+    return [check_image(image, i if names is NAMES else names.format(i)) for i, image in enumerate(images)]
 
 
 def _check_batch(whole: AnyArray) -> Image:
@@ -90,7 +88,7 @@ def check_image(image: Any, place: int | str) -> Image:
     if isinstance(image, np.ndarray):
         return _check_array(image, where)
     if isinstance(image, PIL.Image.Image):
-        return pixels_of_pil(image, where)
+        return pixels_of_pil(image, where, keeps_depth=True)
     tensor = as_tensor(image)
     if tensor is None:
         raise TypeError(

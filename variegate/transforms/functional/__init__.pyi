@@ -3,9 +3,9 @@
 Arguments that have the same meaning in every function:
 
 Args:
-    img: a uint8 array [H, W, C] with C = 1 or 3, or [H, W]; a torch tensor of these shapes or [C, H, W] (ambiguous
-        shapes, as [3, H, 3], have channels last); or a PIL image, converted to "L" or "RGB" without alpha if it has
-        another mode. The result is of the same kind.
+    img: an array [H, W, C] with C = 1 or 3, or [H, W], of uint8, uint16 or float32; a torch tensor of these shapes or
+        [C, H, W] (ambiguous shapes, as [3, H, 3], have channels last); or a PIL image, converted to "L" or "RGB"
+        without alpha if it has a mode other than "I;16" and "F". The result is of the same kind.
     device: executor: "cpu", or a GPU, "cuda:N".
     interpolation: "nearest", "bilinear" or "bicubic", also as a torchvision ``InterpolationMode`` or Pillow's code.
         Resizes accept "box", "hamming" and "lanczos" as well.

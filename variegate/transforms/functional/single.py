@@ -19,7 +19,7 @@ from variegate.ops.magnitude import (
     BORDER_FLAGS,
     INTERPOLATION_FLAGS,
 )
-from variegate.program.depth import ACCEPTED, Depth
+from variegate.program.depth import ACCEPTED, Depth, in_native_order
 from variegate.program.ops import INTERPOLATION_BITS, Op
 from variegate.program.program import MAX_SIDE, Output, is_kernel_image
 from variegate.program.rng import stream_of
@@ -36,7 +36,6 @@ UINT8 = Output(layout="NHWC")
 refused = partial(ArgumentError, None)
 # Flags of maps that read between pixels.
 INTERPOLATED = (1 << INTERPOLATION_BITS) - 1
-_GRAY_MODES = ("1", "L", "LA", "La")
 _ACCEPTED = "an array [height, width, channels] with 1 or 3 channels, or [height, width]"
 _ALSO = f"{_ACCEPTED}; a tensor, also [channels, height, width]; or a PIL image"
 
@@ -53,12 +52,16 @@ def shape_of(img: Any) -> tuple[int, int, int]:
     if isinstance(img, PIL.Image.Image):
         if 0 in img.size:
             raise refused("img.size", img.size, "at least one pixel")
-        return img.height, img.width, 1 if img.mode in _GRAY_MODES else 3
+        from variegate.decode.pillow import is_gray_mode
+
+        return img.height, img.width, 1 if is_gray_mode(img.mode) else 3
     shape, dtype = getattr(img, "shape", None), getattr(img, "dtype", None)
     if shape is None or dtype is None:
         raise refused("img", type(img).__name__, _ALSO)
-    if str(dtype).removeprefix("torch.") not in map(str, Depth):
+    if getattr(dtype, "name", str(dtype)).removeprefix("torch.") not in map(str, Depth):
         raise refused("img.dtype", str(dtype), ACCEPTED)
+    if getattr(img, "requires_grad", False):
+        raise refused("img", "a tensor that requires a gradient", "tensor.detach()")
     if is_planar(img):
         shape = (*shape[1:], shape[0])
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
@@ -84,8 +87,8 @@ def pixels_of(img: Any) -> ImageArray:
     if isinstance(img, PIL.Image.Image):
         from variegate.decode import pixels_of_pil
 
-        return pixels_of_pil(img, "img")
-    array: ImageArray = img.cpu().numpy() if _is_tensor(img) else np.asarray(img)
+        return pixels_of_pil(img, "img", keeps_depth=True)
+    array: ImageArray = img.cpu().numpy() if _is_tensor(img) else in_native_order(np.asarray(img))
     if is_planar(img):
         array = array.transpose(1, 2, 0)
     return np.ascontiguousarray(array if array.ndim == 3 else array[:, :, None])
@@ -97,6 +100,11 @@ def like(img: Img, out_HWC: npt.NDArray[Any]) -> Img:
         return cast(Img, out_HWC)
     if isinstance(img, PIL.Image.Image):
         gray = out_HWC.shape[2] == 1
+        if not gray and out_HWC.dtype != np.uint8:
+            accepted = "an array, as PIL images of more than 8 bits are gray"
+            raise refused(
+                "img", f"a PIL image of mode {img.mode} for a result of {out_HWC.shape[2]} channels", accepted
+            )
         return cast(Img, PIL.Image.fromarray(np.ascontiguousarray(out_HWC[..., 0]) if gray else out_HWC))
     out = out_HWC[..., 0] if img.ndim == 2 and out_HWC.shape[2] == 1 else out_HWC
     if not _is_tensor(img):
