@@ -7,7 +7,7 @@ Pillow keeps four bytes for a pixel of color. Its own way to an upright RGB arra
 from __future__ import annotations
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFile
 
 from variegate.arrays import AnyArray, ImageArray, UInt8Array
 from variegate.decode.depth import ADVICE, as_read, in_depth, note_depth, scaled_to_8_bits, wanted_depth
@@ -258,12 +258,12 @@ class PillowFile:
             return np.array(self._image)
 
 
-def _color_of_png(image: Image.Image, data: bytes) -> AnyArray:
+def _color_of_png(image: ImageFile.ImageFile, data: bytes) -> AnyArray:
     """uint16 [H, W, C] of a PNG of 16 bits: gray or color, with or without alpha. ``image``: opened, not loaded.
 
     Pillow unpacks the first byte of a big-endian number, and the second byte of a little-endian one.
     """
-    rawmode = image.tile[0].args  # type: ignore[attr-defined]
+    rawmode = image.tile[0].args
     if rawmode == "LA;16B":
         four = _unpacked(image, "RGBA", "RGBA").astype(np.uint16)
         return four[:, :, ::2] << 8 | four[:, :, 1::2]
@@ -274,9 +274,9 @@ def _color_of_png(image: Image.Image, data: bytes) -> AnyArray:
     return values
 
 
-def _unpacked(image: Image.Image, mode: str, rawmode: str) -> UInt8Array:
-    image._mode = mode  # type: ignore[attr-defined]
-    image.tile = [tile._replace(args=rawmode) for tile in image.tile]  # type: ignore[attr-defined]
+def _unpacked(image: ImageFile.ImageFile, mode: str, rawmode: str) -> UInt8Array:
+    image._mode = mode
+    image.tile = [tile._replace(args=rawmode) for tile in image.tile]
     image.load()
     return np.asarray(image)
 
