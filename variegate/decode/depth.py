@@ -78,7 +78,7 @@ def wanted_depth() -> Depth | None:
     return _reading.get().depth
 
 
-def reading_options() -> Any:
+def dicom_options() -> Any:
     """The ``vg.Dicom`` with which this thread reads; None for the defaults."""
     return _reading.get().dicom
 

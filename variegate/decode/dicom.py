@@ -18,7 +18,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, ImageArray
 from variegate.checks import integer, refused
-from variegate.decode.depth import as_read, note_depth, reading_options, wanted_depth
+from variegate.decode.depth import as_read, dicom_options, note_depth, wanted_depth
 from variegate.decode.limits import check_pixels, check_side, open_image_file, packbits_length
 from variegate.decode.plugins import DICOM_META_AT
 from variegate.errors import DecodeError, one_line
@@ -92,7 +92,7 @@ _DEFAULT = Dicom()
 
 def read_dicom(data: bytes, path: str, max_pixels: int | None, channels: int | None) -> ImageArray:
     """[H, W, C] in the depth that this thread reads; gray is repeated unless ``channels`` is 1. Raises DecodeError."""
-    options = reading_options() or _DEFAULT
+    options = dicom_options() or _DEFAULT
     with _errors(path):
         dataset = _open(data, path, is_decoded=True)
         kind = _check(dataset, path, max_pixels)
@@ -231,7 +231,7 @@ def _gray(dataset: Any, stored: AnyArray, frame: int, options: Dicom, path: str)
         shares = _shares(dataset, values, frame, full, options, path)
         if dataset.PhotometricInterpretation == "MONOCHROME1":
             shares = 1 - shares
-        made = depth or Depth.UINT8
+        made = Depth.UINT8 if depth is None else depth
         return (shares if made is Depth.FLOAT32 else np.rint(np.nan_to_num(shares) * made.white)).astype(made.dtype)
 
     if stored.dtype not in _SMALL:

@@ -388,7 +388,7 @@ def _deep_numbers(image: Image.Image, name: str) -> AnyArray:
 
 def _in_depth(pixels: AnyArray, depth: Depth | None, keeps_depth: bool, mode: str, name: str) -> ImageArray:
     if not keeps_depth:
-        return in_depth(pixels, depth or Depth.UINT8, name)
+        return in_depth(pixels, Depth.UINT8 if depth is None else depth, name)
     if depth_of(pixels.dtype) is None:
         raise DecodeError(name, f"its pixels are {pixels.dtype} (mode {mode}); accepted: {ACCEPTED}")
     return pixels
