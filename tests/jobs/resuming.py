@@ -22,13 +22,14 @@ import pyarrow as pa
 import variegate as vg
 from tests.data.annotated.made import put_voc
 from tests.images import noise
-from tests.jobs.augment.samples import expansion, lay_photos, threads
+from tests.jobs.augment.samples import expansion, lay_photos, lay_scans, threads
 from tests.jobs.augment.test_annotated import expansion as annotated_expansion
 from tests.jobs.output import runs
 from tests.jobs.pack.samples import lay_kinds, packed
 from variegate import transforms as T
 from variegate.apps.check import scan
 from variegate.data.indexing import index_source
+from variegate.program.depth import Depth
 from variegate.workers.protocol import EngineError
 
 CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "ftruncate")
@@ -93,6 +94,7 @@ JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
     "check": (lay_photos, _check),
     "index": (lay_kinds, _index),
     "image": (_lay_array, _image),
+    "deep": (lay_scans, _augment(depth=Depth.UINT16, format="tif", policy="none")),
 }
 
 

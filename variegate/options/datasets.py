@@ -12,6 +12,7 @@ from variegate.options.shared import (
     DeviceOptions,
     Epoch,
     PolicyOptions,
+    ReadDepth,
     Seed,
     ShardSize,
     TargetOptions,
@@ -53,7 +54,12 @@ class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOption
     shard_size: ShardSize = 1000
     format: Annotated[
         Literal["jpg", "png", "webp", "tif", "npy"],
-        Opt("Image file format. tif and npy hold any number of channels.", "Output", is_main=True),
+        Opt(
+            "Image file format. tif and npy hold any number of channels and every --depth; png holds gray images of "
+            "--depth uint16.",
+            "Output",
+            is_main=True,
+        ),
     ] = "jpg"
     quality: Annotated[int, Opt("JPEG or WebP quality.", "Output", ge=1, le=100, needs=("format", "jpg", "webp"))] = 95
     channels: Annotated[
@@ -65,6 +71,7 @@ class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOption
             le=32,
         ),
     ] = None
+    depth: ReadDepth = "uint8"
     index: Annotated[
         str,
         Opt(

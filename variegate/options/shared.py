@@ -21,6 +21,13 @@ Epoch: TypeAlias = Annotated[
     ),
 ]
 Copies: TypeAlias = Annotated[int, Opt("Augmented copies of each image.", "Augmentation", ge=1, is_main=True)]
+ReadDepth: TypeAlias = Annotated[
+    Literal["uint8", "uint16", "float32"],
+    Opt(
+        "Dtype in which images are read. uint16 and float32 keep 16 bits and floats; uint8 scales them to 8 bits.",
+        "Images",
+    ),
+]
 ShardSize: TypeAlias = Annotated[int, Opt("Number of images per shard, approximately.", "Output", ge=1)]
 Threads: TypeAlias = Annotated[int | None, Opt("Number of threads. By default, all cores.", "Machine", ge=1)]
 

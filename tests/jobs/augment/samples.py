@@ -29,6 +29,18 @@ def lay_photos(root: Path) -> Path:
     return root
 
 
+_SCANNED = np.random.default_rng(8)
+# Gray images of 16 bits, by the names of ``lay_scans``.
+SCANS = {f"{'ab'[n % 2]}/{n}.png": _SCANNED.integers(0, 65536, (20 + n, 24), np.uint16) for n in range(4)}
+
+
+def lay_scans(root: Path) -> Path:
+    for name, scan in SCANS.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(scan).save(root / name)
+    return root
+
+
 def expansion(photos: Path, out: Any, engine: Engine | None = None, **settings: Any) -> Expansion:
     """``settings``: of the Expansion where it knows them, else of the Plan."""
     own = {

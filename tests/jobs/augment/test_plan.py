@@ -37,7 +37,7 @@ def test_a_normalized_output_is_refused() -> None:
     normalize = T.Compose([T.RandomResizedCrop(8), T.Normalize([0.5] * 3, [0.5] * 3)])
     with pytest.raises(SourceError, match="ends in Normalize"):
         Plan(open_arrays(PIXELS), normalize)
-    with pytest.raises(SourceError, match=r"the policy ends in 5 crops of 8x8; images on disk hold bytes"):
+    with pytest.raises(SourceError, match=r"the policy ends in 5 crops of 8x8; images on disk hold pixels"):
         Plan(open_arrays(PIXELS), T.FiveCrop(8))
 
 

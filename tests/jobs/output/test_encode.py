@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from variegate.decode import read_image
+from variegate.decode.depth import note_once
 from variegate.jobs.output.files import FORMATS, encode_image
+from variegate.program.depth import depth_of
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (4, 5, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
 
@@ -33,6 +37,22 @@ def test_every_format_reads_back(name: str, shape: tuple[int, ...]) -> None:
 def test_a_view_is_encoded_as_it_is_seen() -> None:
     flipped = PHOTO[:, ::-1]
     np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(encode_image(flipped, "png")))), flipped)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("channels", [1, 3, 5])
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+def test_deep_images_keep_their_numbers_or_are_refused(name: str, channels: int, kind: Any) -> None:
+    image = (np.random.default_rng(1).random((9, 7, channels)) * 65535).astype(kind)
+    holds = {"npy": True, "tif": True, "png": kind is np.uint16 and channels == 1}
+    if not holds.get(name, False):
+        with pytest.raises(ValueError, match=rf"{name}'?,? (which )?holds .*(use|accepted.*) tif.* npy"):
+            encode_image(image, name)
+        return
+    with note_once(set(), depth_of(image.dtype)):
+        found = read_image(encode_image(image, name), channels=channels)
+    assert found.dtype == kind
+    np.testing.assert_array_equal(found, image)
 
 
 def test_quality_matters() -> None:

@@ -6,20 +6,20 @@ import hashlib
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.augmenter.augmenter import Augmenter
 from variegate.data.shards import Labels
 from variegate.data.stamps import Stamps
 from variegate.data.storage import Storage
 from variegate.decode import check_side, checked_header, read_image
-from variegate.decode.depth import note_once
+from variegate.decode.depth import in_depth, note_once
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, try_each
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -38,7 +38,7 @@ _GROUP_BYTES = 64 << 20
 _READS = 3
 _INT_LABELS = Labels()
 
-Image_HWC = UInt8Array
+Image_HWC = ImageArray
 
 
 class Decoded(NamedTuple):
@@ -123,7 +123,7 @@ class ExpansionJob(Job):
 
     def warm_up(self) -> None:
         """Compile kernels (or load them) before a task has to show that it gets on."""
-        image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(np.uint8)
+        image = np.random.default_rng(0).integers(0, 256, (256, 256, 3)).astype(self._plan.depth.dtype)
         with suppress(Exception):  # it may well take other images than this one; if it takes none, tasks will say so
             for copy in range(2):
                 self._augmenter([image] * 8, ids=list(range(8)), copy=copy, partners="batch")
@@ -232,14 +232,15 @@ class ExpansionJob(Job):
     def _try_to_decode(self, index: int) -> Decoded | DecodeError:
         source = self._plan.source
         try:
-            with note_once(self._spec.noted):
+            with self._reading():
                 data, label = item = source.read(index)
             if self._spec.stamps is not None:
                 check_read(self._spec.stamps, source, index, len(data))
-            with note_once(self._spec.noted):
+            with self._reading():
                 image, file = self._open(data, str(source.name(index)))
             if isinstance(image, np.ndarray):
                 check_side(str(source.name(index)), *image.shape[:2])
+                image = in_depth(image, self._plan.depth, str(source.name(index)))
         except DecodeError as error:
             return error
         except MemoryError:
@@ -252,6 +253,10 @@ class ExpansionJob(Job):
             except ValueError as error:
                 return DecodeError(str(source.name(index)), str(error))
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
+
+    def _reading(self) -> AbstractContextManager[None]:
+        depth = self._plan.depth
+        return note_once(self._spec.noted, depth if depth.is_deep else None)
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
         """The targets of an item; None without annotations."""

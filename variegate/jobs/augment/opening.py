@@ -14,6 +14,7 @@ from variegate.jobs.engine import Engine
 from variegate.jobs.output.run_folder import check_not_nested
 from variegate.options.datasets import ExpansionOptions
 from variegate.options.shared import DeviceOptions
+from variegate.program.depth import Depth
 
 
 def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions) -> Expansion:
@@ -35,6 +36,7 @@ def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions)
         shard_size=options.shard_size,
         annotations=options.annotations,
         channels=options.channels,
+        depth=Depth[options.depth.upper()],
         place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
         targets=targets_of(options),
     )

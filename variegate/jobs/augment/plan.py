@@ -22,11 +22,14 @@ from variegate.data.shards import Labels, Layout, PackFormat
 from variegate.data.storage import Storage
 from variegate.io.addresses import redact_url
 from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
-from variegate.jobs.output.files import ImageFormat, OutputNames, output_path
+from variegate.jobs.output.files import ImageFormat, OutputNames, check_depth, output_path
 from variegate.jobs.output.parts import Rows
 from variegate.loader.shuffle import partners_of
 from variegate.ops.base import refuse_views
 from variegate.policies.uniform import refuse_given_magnitude
+from variegate.program.depth import Depth
+from variegate.program.draws.record import record_of
+from variegate.program.program import Output
 from variegate.threads import computed_once
 from variegate.transforms import Transform
 
@@ -59,13 +62,23 @@ class Plan:
     quality: int = 95
     shard_size: int = 1000  # images in a shard, about
     channels: int | None = None  # that files must have, as of ``read_image``
+    depth: Depth = Depth.UINT8  # in which images are read and written
     place: str = field(default="", repr=False)  # of the source, to open it again; it may hold a password
 
     def __post_init__(self) -> None:
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
         if type(self) is Plan and self.source.has_targets:
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
-        check_writable(self.transform, self.seed, self._has_boxes)
+        check_depth(self.format, self.depth)
+        if self.format == "png" and self.depth.is_deep and self.channels != 1:
+            accepted = "'png' with channels=1, which reads gray images as one channel, or tif, npy"
+            raise ValueError(f"format: got 'png', which holds no color of {self.depth}; accepted: {accepted}")
+        if self.format == "npy" and self.layout == "webdataset":
+            accepted = "tif, or another layout"
+            raise ValueError(
+                f"format: got 'npy' with layout='webdataset', which is not read again; accepted: {accepted}"
+            )
+        check_writable(self.transform, self.seed, self._has_boxes, self.depth)
 
     @property
     def job_kind(self) -> Any:
@@ -214,6 +227,7 @@ class Plan:
             **({"shard_size": self.shard_size} if self.is_sharded else {}),
             **self.source.excluded,
             **({} if self.channels is None else {"channels": self.channels}),
+            **({"depth": str(self.depth)} if self.depth.is_deep else {}),
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }
@@ -229,16 +243,18 @@ def source_settings(source: Samples, place: str) -> dict[str, Any]:
     }
 
 
-def check_writable(transform: Transform, seed: int, has_boxes: bool) -> None:
-    """Raise ValueError for a policy that returns several images, or no bytes, or chooses by boxes without
-    annotations."""
+def check_writable(transform: Transform, seed: int, has_boxes: bool, depth: Depth) -> None:
+    """Raise ValueError for a policy that cannot be written: several images, no pixels, a choice by boxes without
+    annotations, or an operation on 256 levels for images of more."""
     refuse_views(transform, "policy")
+    if depth.is_deep:
+        record_of(transform, Output(), 3, 0).check_levels(depth)
     try:
         end = _no_image_after(transform, seed, has_boxes)
     except TypeError as error:
         raise SourceError(f"policy: {error}") from None
     if end is not None:
-        raise SourceError(f"the policy ends in {end}; images on disk hold bytes, so leave it out")
+        raise SourceError(f"the policy ends in {end}; images on disk hold pixels, so leave it out")
 
 
 def _no_image_after(transform: Transform, seed: int, has_boxes: bool) -> str | None:

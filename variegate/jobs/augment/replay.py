@@ -19,6 +19,7 @@ from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
 from variegate.jobs.output.files import safe_name
 from variegate.jobs.output.manifest import ANNOTATED, Manifest, read_manifest
+from variegate.program.depth import Depth
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
 
@@ -113,6 +114,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
         channels=settings.get("channels"),
+        depth=Depth[settings.get("depth", "uint8").upper()],
         place=str(place),
         **more,
     )

@@ -152,13 +152,14 @@ class Expansion:
             warnings.warn(f"written again: {summarize_names(parts.lost_files)}", stacklevel=4)
 
     def _index_file(self) -> str | None:
-        if self.index is None or self.plan.copies > 1 or self.plan.metadata is not None:
+        plan = self.plan
+        if self.index is None or plan.copies > 1 or plan.metadata is not None or plan.depth.is_deep:
             return None  # one decode serves all copies, whose crops together are nearly all of the picture
         path = Path(self.index)
         if self.index == "auto":
-            beside = index_beside(self.plan.source)
+            beside = index_beside(plan.source)
             if beside is None or beside.is_url:
-                path = index_path(self.plan.source.whole.fingerprint)
+                path = index_path(plan.source.whole.fingerprint)
             else:
                 path = Path(beside.address())
         return str(path.absolute()) if path.exists() else None

@@ -15,12 +15,13 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
-from variegate.arrays import AnyArray, UInt8Array
+from variegate.arrays import AnyArray, ImageArray
 from variegate.checks import one_of
 from variegate.data.folder import FLAT_CLASS
 from variegate.data.kinds import SIDECARS
 from variegate.data.samples import Samples
 from variegate.data.storage import PRIVATE
+from variegate.program.depth import Depth, depth_of
 
 # What Windows takes for devices, whatever their extension.
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{name}{digit}" for name in ("com", "lpt") for digit in range(1, 10))}
@@ -132,6 +133,12 @@ def _name(path: str, index: int, level: int) -> str:
 
 ImageFormat = Literal["jpg", "png", "webp", "tif", "npy"]
 FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
+# Formats that hold images of more than 8 bits without loss; PNG only gray ones, because Pillow writes no others.
+_FORMATS_OF: dict[Depth, tuple[str, ...]] = {
+    Depth.UINT8: FORMATS,
+    Depth.UINT16: ("png", "tif", "npy"),
+    Depth.FLOAT32: ("tif", "npy"),
+}
 _LONGEST_SIDE = {"jpg": 65_535, "webp": 16_383}
 # Level 6, Pillow's default, takes twice as long for files 2 to 3 % smaller.
 _PNG_LEVEL = 3
@@ -145,13 +152,23 @@ def check_format(name: str, quality: int) -> None:
         raise ValueError(f"quality: got {quality}; accepted: 1 to 100")
 
 
-def encode_image(img_HWC: UInt8Array, name: str, quality: int = 95) -> bytes:
-    """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg (4:2:0), png or webp; of any number of
-    channels, of a tif or npy.
+def check_depth(name: str, depth: Depth) -> None:
+    """Raise ValueError for a format that cannot hold images of a depth without loss."""
+    if name not in _FORMATS_OF[depth]:
+        accepted = ", ".join(_FORMATS_OF[depth])
+        raise ValueError(f"format: got {name!r}, which holds no images of {depth}; accepted for them: {accepted}")
 
-    Raises ValueError for a picture larger than the format can hold, or with more channels.
+
+def encode_image(img_HWC: ImageArray, name: str, quality: int = 95) -> bytes:
+    """uint8[H, W, 3] RGB, or [H, W] or [H, W, 1] gray -> the bytes of a jpg (4:2:0), png or webp; of any number of
+    channels, of a tif or npy. Images of uint16 and float32: see ``check_depth``.
+
+    Raises ValueError for a picture larger than the format can hold, with more channels, or of another depth.
     """
     check_format(name, quality)
+    depth = depth_of(img_HWC.dtype)
+    assert depth is not None
+    check_depth(name, depth)
     longest = max(img_HWC.shape[:2])
     if longest > _LONGEST_SIDE.get(name, longest):
         raise ValueError(f"{name} holds at most {_LONGEST_SIDE[name]:,} pixels a side; this picture has {longest:,}")
@@ -168,6 +185,8 @@ def encode_image(img_HWC: UInt8Array, name: str, quality: int = 95) -> bytes:
         return buffer.getvalue()
     if img_HWC.shape[2] not in (1, 3):
         raise ValueError(f"{name} holds 1 or 3 channels; this picture has {img_HWC.shape[2]}: use tif or npy")
+    if depth.is_deep and not is_gray:
+        raise ValueError(f"{name} holds 1 channel of {depth}; this picture has {img_HWC.shape[2]}: use tif or npy")
     if name == "jpg":
         colors, sampling = ("GRAY", "Gray") if is_gray else ("RGB", "420")
         return bytes(simplejpeg.encode_jpeg(img_HWC, quality, colors, sampling))
@@ -179,7 +198,7 @@ def encode_image(img_HWC: UInt8Array, name: str, quality: int = 95) -> bytes:
     return buffer.getvalue()
 
 
-def _write_tiff(buffer: io.BytesIO, img_HWC: UInt8Array) -> None:
+def _write_tiff(buffer: io.BytesIO, img_HWC: ImageArray) -> None:
     """Compressed by deflate; channels beyond one or three have no meaning there."""
     try:
         import tifffile
