@@ -283,6 +283,7 @@ template <class Element> Status run_band(const BandCall &call, Scratch &s) {
   const Range y = {call.begin, call.end};
   const i64 slot = pass[PassField::FIRST];
   const bool is_filter = pass[PassField::SOURCE] == PassSource::FILTER;
+  if (!HAS_LEVELS<Element> && needs_levels(row, call.batch->length[call.row])) return UNSUPPORTED;
   if (!reserve_row(row, call.row, sizeof(Element), s)) return OUT_OF_MEMORY;
   const i64 table_bytes = 768 * row.slots;
   if constexpr (HAS_LEVELS<Element>)
@@ -328,21 +329,26 @@ template <class Element> Status run_rows(const RunCall &call) {
   return OK;
 }
 
+// Calls a function with a value of the batch's element type.
+template <class Function> auto for_depth(const Batch *batch, Function function) {
+  switch (batch->depth) {
+    case Depth::UINT16: return function(u16());
+    case Depth::FLOAT32: return function(f32());
+    default: return function(u8());
+  }
+}
+
 }  // namespace
 
 // Runs all passes of rows begin..end of a batch.
 VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
-  switch (call->batch->depth) {
-    case Depth::UINT16: return run_rows<u16>(*call);
-    case Depth::FLOAT32: return run_rows<f32>(*call);
-    default: return run_rows<u8>(*call);
-  }
+  return for_depth(call->batch, [&](auto element) { return run_rows<decltype(element)>(*call); });
 }
 
 // Runs a step of a pass on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
   auto &scratch = *(Scratch *)call->scratch;
-  const Status status = run_band<u8>(*call, scratch);
+  const Status status = for_depth(call->batch, [&](auto element) { return run_band<decltype(element)>(*call, scratch); });
   finish_streams();
   return status;
 }
@@ -350,8 +356,11 @@ VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
 // Bytes of `input` that the pass of a call needs.
 VG_EXPORT i64 VG_ENTRY(vg_input_bytes)(const BandCall *call) {
   const Row row = row_of(call->batch, call->row);
-  const Image image = {nullptr, call->height, call->width, call->channels};
-  return input_bytes(row, pass_of(call->batch, call->row, call->pass), image);
+  const i32 *pass = pass_of(call->batch, call->row, call->pass);
+  return for_depth(call->batch, [&](auto element) {
+    const ImageOf<decltype(element)> image = {nullptr, call->height, call->width, call->channels};
+    return input_bytes(row, pass, image);
+  });
 }
 
 // Allocates an empty scratch for a thread; null if there is no memory.

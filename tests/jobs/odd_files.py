@@ -33,7 +33,7 @@ class _DeadlyReader:
     mapped = None
 
     def __init__(self, reader: Any, of: DeadlyImage) -> None:
-        self.shape, self.lines = reader.shape, reader.lines
+        self.shape, self.depth, self.lines = reader.shape, reader.depth, reader.lines
         self._reader, self._of = reader, of
 
     def read(self, begin: int, end: int, into: Any) -> None:

@@ -26,6 +26,8 @@ from variegate.program.depth import Depth
 
 POLICY = T.Compose([T.RandomCrop(16), T.RandomRotation(10), T.RandomAutocontrast()])
 
+LARGE = T.Compose([T.RandomRotation(9), T.AutoContrast(), T.GaussianBlur(5), T.GaussianNoise()])
+
 
 def written(out: Path, source: Any, **settings: Any) -> list[dict[str, Any]]:
     plan = plan_for(source, POLICY, 2, seed=7, **settings)
@@ -115,6 +117,45 @@ def test_devices_change_no_byte(tmp_path: Path) -> None:
         settings: dict[str, Any] = {"depth": Depth.FLOAT32, "format": "npy", "policy": "3-augment"}
         expansion(place, tmp_path / str(number), threads(number), **settings).run()
     assert digest(tmp_path / "1") == digest(tmp_path / "3")
+
+
+@pytest.mark.parametrize("kind", ["<u2", ">u2", "<f4", ">f4"])
+@pytest.mark.parametrize("form", ["npy", "tiles.tif", "deflated.tif", "strips.tif"])
+def test_one_large_image_in_bands(tmp_path: Path, form: str, kind: str) -> None:
+    image = (np.random.default_rng(2).random((150, 203, 3)) * (65_535 if "u" in kind else 1.5)).astype(kind)
+    path, out = tmp_path / f"in.{form}", tmp_path / f"out.{form}"
+    tiled: dict[str, Any] = {"tile": (32, 48)} if form != "strips.tif" else {"rowsperstrip": 7}
+    if form == "npy":
+        np.save(path, image)
+    else:
+        compression = "zlib" if form == "deflated.tif" else None
+        tifffile.imwrite(path, image, photometric="rgb", byteorder=kind[0], compression=compression, **tiled)
+    engine = threads(2, transform=LARGE, layout="NHWC", seed=7)
+    assert engine.map_image(str(path), out=str(out), tile=64) is None
+    native = image.astype(image.dtype.newbyteorder("="))
+    expected = vg.Augmenter(LARGE, seed=7, layout="NHWC")([native], ids=[0])[0].numpy()
+    made = np.load(out) if form == "npy" else tifffile.imread(out)
+    assert made.dtype == native.dtype
+    np.testing.assert_array_equal(made, expected)
+    np.testing.assert_array_equal(engine.map_image(image, tile=48), expected)
+
+
+@pytest.mark.process
+def test_one_large_image_by_processes_and_channels() -> None:
+    image = np.random.default_rng(2).integers(0, 65_536, (90, 70, 5), np.uint16)
+    expected = vg.Augmenter(LARGE)([image], ids=[0])[0].numpy()
+    engine = vg.Engine(["cpu:0"], "process", transform=LARGE, num_threads=2)
+    np.testing.assert_array_equal(engine.map_image(image, tile=32), expected)
+
+
+def test_images_that_bands_refuse() -> None:
+    image = np.zeros((20, 20, 3), np.uint16)
+    with pytest.raises(ValueError, match="JPEG: got images of uint16, and is defined on 256 levels"):
+        threads(1, transform=T.JPEG((50, 60))).map_image(image)
+    with pytest.raises(
+        ValueError, match=re.escape("got int16[20, 20, 3]; accepted: uint8, uint16 or float32 [H, W, C]")
+    ):
+        threads(1, transform=LARGE).map_image(image.astype(np.int16))
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

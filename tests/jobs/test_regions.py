@@ -281,7 +281,7 @@ def test_a_damaged_tile_is_named(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "dtype": (np.zeros((9, 9, 3), np.float32), {}, r"image: got float32\[9, 9, 3\]; accepted: uint8"),
+    "dtype": (np.zeros((9, 9, 3), np.float64), {}, r"image: got float64\[9, 9, 3\]; accepted: uint8"),
     "channels": (np.zeros((9, 9, 33), np.uint8), {}, r"image: got uint8\[9, 9, 33\]; accepted"),
     "first": (np.zeros((3, 9, 9), np.uint8), {}, "channels come last"),
     "tile": (photo(), {"tile": 0}, "tile: got 0; accepted"),
@@ -306,8 +306,8 @@ def test_wrong_engines_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="image: got list; accepted"):
         threads().map_image([photo()])
     image = photo(50, 60)
-    tifffile.imwrite(tmp_path / "b.tif", image.astype(np.uint16), tile=(16, 16), photometric="rgb")
-    with pytest.raises(SourceError, match=r"b\.tif: got uint16"):
+    tifffile.imwrite(tmp_path / "b.tif", image.astype(np.uint32), tile=(16, 16), photometric="rgb")
+    with pytest.raises(SourceError, match=r"b\.tif: got uint32"):
         threads().map_image(tmp_path / "b.tif")
     np.save(tmp_path / "c.npy", np.asfortranarray(image))
     with pytest.raises(SourceError, match="Fortran"):

@@ -476,14 +476,20 @@ class Augmenter(CopiedByState, RemovedMethods):
         return f"sample {id}, epoch {epoch}, copy {copy}, seed {self.seed}, {size[0]}x{size[1]}\n{operations}"
 
     def plan_one(
-        self, shape: tuple[int, int, int], id: int, epoch: int = 0, copy: int = 0, conditions: Conditions = None
+        self,
+        shape: tuple[int, int, int],
+        id: int,
+        epoch: int = 0,
+        copy: int = 0,
+        conditions: Conditions = None,
+        depth: Depth = Depth.UINT8,
     ) -> tuple[Program, Program]:
         """Plan one image of any size that is augmented in tiles -> (program as sampled, program as fused).
 
-        ``shape`` is (height, width, channels); for the other arguments see ``__call__``.
+        ``shape`` is (height, width, channels), ``depth`` the image's dtype; for the other arguments see ``__call__``.
 
         Raises:
             ValueError: for a transform of several images or views, and for one with steps after the finished tensor.
         """
-        sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions))
+        sampled = self._planner.program_in_tiles(shape, Request([id], epoch, copy, conditions, depth=depth))
         return sampled, self._runner.lower(sampled)

@@ -112,7 +112,7 @@ class Planner:
             raise ValueError(f"transform: got {mixer} for one image, which mixes several; accepted: others")
         sampling = self._sampling(np.array([shape], np.int32), call)
         sampling.max_side = 2**31 - 1
-        program = self._finished(sampling)
+        program = self._finished(sampling).for_depth(call.depth)
         if program.output.steps:
             step = program.output.steps[0]
             raise ValueError(f"transform: {step} is done to a finished tensor, which tiles are not; leave it out")

@@ -90,6 +90,7 @@ class Steps:
     parts: list[Part] = field(default_factory=list)  # for WRITE
 
     def __post_init__(self) -> None:
+        self._itemsize = self.program.depth.dtype.itemsize
         is_split = self.program.has_many_channels
         self.is_direct = self.is_direct and not is_split
         for i, (group, part) in enumerate(channel_programs(self.program)):
@@ -99,7 +100,7 @@ class Steps:
             if is_split:
                 pick = Step(Work.PICK, source, "picked", shape, lines, self.band(lines), read=tuple(group.read))
                 source, shape = "picked", (*shape[:2], 3)
-                self._add(pick, prod(shape))
+                self._add(pick, prod((*shape[:2], 3)))
             shape = self._part(part.replace(output=output), source, shape, made)
             self.parts.append(Part(made, shape, group.begin, group.end))
         self.made: Shape = (shape[0], shape[1], self.shape[2])
@@ -134,7 +135,7 @@ class Steps:
             plan = program.passes[row, number]
             target = made if number == count - 1 else f"canvas{number % 2}"
             result = int(plan[P.HEIGHT]), int(plan[P.WIDTH]), shape[2]
-            _refuse(int(plan[P.SOURCE]), shape, result)
+            _refuse(int(plan[P.SOURCE]), shape, result, self._itemsize)
             step = Step(
                 BandStep.PASS,
                 source,
@@ -152,7 +153,7 @@ class Steps:
                 step = step._replace(source="coded")
             if plan[P.NEEDS]:
                 measure = step._replace(work=BandStep.MEASURE, target="tables", lines=1, band=1)
-                self._add(measure, 768 * program.opcode.shape[1])
+                self._add(measure, 768 * program.opcode.shape[1], itemsize=1)
             is_filter = plan[P.SOURCE] == PassSource.FILTER
             if self.is_cuda:
                 if is_filter and plan[P.FIRST] > plan[P.BEGIN]:
@@ -162,32 +163,35 @@ class Steps:
                     step = step._replace(band=step.lines)
             elif size := native.input_bytes(row, number, shape):
                 lines = result[0] if is_filter else shape[0]
-                self._add(step._replace(work=BandStep.INPUT, target="input", lines=lines, band=self.band(lines)), size)
+                self._add(
+                    step._replace(work=BandStep.INPUT, target="input", lines=lines, band=self.band(lines)), size, 1
+                )
                 if program.opcode[row, plan[P.FIRST]] == Op.CLAHE:
                     tiles = step._replace(work=BandStep.TILES, target="tiles", lines=1, band=1)
-                    self._add(tiles, 256 * MAX_TILES * MAX_TILES)
+                    self._add(tiles, 256 * MAX_TILES * MAX_TILES, itemsize=1)
             is_result = is_last and number == count - 1
-            numbers = 4 if is_result and self.program.output.is_float else 1
-            self._add(step._replace(is_last=is_result), numbers * prod(result))
+            itemsize = 4 if is_result and self.program.output.is_float else None
+            self._add(step._replace(is_last=is_result), prod(result), itemsize)
             source = target
             shape = result
         return shape
 
-    def _add(self, step: Step, size: int) -> None:
-        """Add a step. ``size``: bytes of its target."""
+    def _add(self, step: Step, size: int, itemsize: int | None = None) -> None:
+        """Add a step. ``size``: number of values of its target; ``itemsize``: bytes of a value, None for a pixel's."""
         self.steps.append(step)
         if step.target != "result":
-            self.sizes[step.target] = max(self.sizes.get(step.target, 1), size)
+            nbytes = size * (itemsize or self._itemsize)
+            self.sizes[step.target] = max(self.sizes.get(step.target, 1), nbytes)
 
     def band(self, lines: int) -> int:
         return min(self.tile, max(_MIN_LINES, -(-lines // _BANDS)))
 
 
-def _refuse(source: int, before: Shape, made: Shape) -> None:
+def _refuse(source: int, before: Shape, made: Shape, itemsize: int) -> None:
     """Raise ValueError for sizes that overflow a pass. ``before``, ``made``: shapes of its input and its output."""
-    height, width, channels = before
+    height, width, _ = before
     is_wide = source in _FIXED_POINT and max(height, width, *made[:2]) > _MAX_SIDE
-    is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and height * width * channels >= _MAX_BYTES
+    is_large = (source in _FIXED_POINT or source == PassSource.TABLE) and prod(before) * itemsize >= _MAX_BYTES
     if is_wide or is_large:
         raise ValueError(
             f"tiles: got {height:,} x {width:,} pixels, which the transform turns, bends, pads or scales; accepted: "

@@ -161,8 +161,8 @@ class Engine:
         than that accepts, unless the transform moves pixels by more than whole shifts and resizes.
 
         Args:
-            image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file; or a uint8 array [H, W, C] with
-                up to 32 channels, or [H, W].
+            image: path of a .npy, TIFF (tiled, or in uncompressed strips) or Zarr file; or an array [H, W, C] with up
+                to 32 channels, or [H, W]. uint8; on CPUs also uint16 and float32.
             transform: replaces the engine's own; must not mix images.
             out: path of the result, .npy, .tif, .tiff or .zarr, which replaces an existing one when complete; until
                 then, intermediate images are in the same folder. None returns an array. TIFF and Zarr need ``pip
@@ -174,8 +174,8 @@ class Engine:
             resume: resume an interrupted run of the same result; False starts over.
 
         Returns:
-            None if ``out`` is a path, else an array [C, H, W] or [H, W, C] by the engine's layout: uint8, or floats if
-            the transform normalizes. Files have channels last.
+            None if ``out`` is a path, else an array [C, H, W] or [H, W, C] by the engine's layout. It has the image's
+            dtype, or floats if the transform normalizes. Files have channels last.
 
         Raises:
             TypeError, ValueError: naming the argument and accepted values.

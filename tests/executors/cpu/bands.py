@@ -12,6 +12,7 @@ from tests.images import Image
 from variegate.executors.steps import Steps
 from variegate.jobs.regions.memory import Memory
 from variegate.jobs.regions.worker import Band, BandJob, BandSpec
+from variegate.program.depth import depth_of
 from variegate.program.program import Program
 
 
@@ -24,7 +25,7 @@ def in_bands(program: Program, image: Image, tile: int, device: Any = None) -> n
     is_planar = program.output.layout == "NCHW"
     height, width, channels = steps.made
     shape = (channels, height, width) if is_planar else (height, width, channels)
-    made = np.empty(shape, program.output.dtype if program.output.is_float else "uint8")
+    made = np.empty(shape, program.output.dtype if program.output.is_float else image.dtype)
     memory |= {"source": np.ascontiguousarray(image), "result": made}
     job = BandJob(BandSpec(steps, None, None, memory, is_planar, flushes=False), "cpu", 1, device)
     for number, step in enumerate(steps.steps):
@@ -37,6 +38,8 @@ def check_bands(transform: vg.transforms.Transform, image: Image, tile: int, id:
     """Bands make the pixels of the whole image's run."""
     augmenter = vg.Augmenter(transform, device="cpu", seed=1, layout="NHWC", num_threads=1, **options)
     expected = augmenter([image], ids=[id])[0].numpy()
-    made = in_bands(augmenter.plan_one(image.shape, id)[1], image, tile)
+    depth = depth_of(image.dtype)
+    assert depth is not None
+    made = in_bands(augmenter.plan_one(image.shape, id, depth=depth)[1], image, tile)
     assert made.dtype == expected.dtype
     np.testing.assert_array_equal(made, expected, f"{transform}, {image.shape} in bands of {tile}, id {id}")

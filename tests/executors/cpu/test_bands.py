@@ -92,6 +92,27 @@ def test_a_pipeline_in_bands(name: str, geometry: str) -> None:
         check_bands(transform, image, tile, id=5, geometry=geometry)
 
 
+DEEP: dict[str, list[Transform]] = {
+    **{name: NAMED[name] for name in ("nothing", "normalize", "exact geometry", "nearest chain", "jitter and affine")},
+    **{name: NAMED[name] for name in ("far filters", "zoomed", "noise moved", "erased normalized", "displaced")},
+    **{
+        name: NAMED[name]
+        for name in ("statistics in a row", "mixed of chains", "mixed as bytes", "resized in both orders")
+    },
+    "filters": [T.Equalize(), T.MedianBlur(5), T.Sharpness(2.0), T.GaussianBlur(23, (5.0, 5.0)), T.AutoContrast()],
+}
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+@pytest.mark.parametrize("name", DEEP)
+def test_a_deep_image_in_bands(name: str, kind: type[np.generic]) -> None:
+    rng = np.random.default_rng(6)
+    transform = T.Compose(DEEP[name] or [T.Identity()])
+    for shape, tile in (((83, 121, 3), 32), ((70, 61, 1), 17)):
+        image = (rng.random(shape) * (65_535 if kind is np.uint16 else 1.5)).astype(kind)
+        check_bands(transform, image, tile, id=5)
+
+
 @pytest.mark.parametrize("op", SEMANTIC, ids=lambda op: op.name)
 def test_each_instruction_in_bands(op: Op) -> None:
     rng = np.random.default_rng(int(op))

@@ -53,7 +53,7 @@ class BandProgram:
             shape: height, width and channels of the image that the pass reads.
             lines: begin and end of the lines of the target to write.
             memory: the buffers that the step uses: ``source``, ``target``, ``input``, ``tables``, ``tiles``.
-            is_last: write in the output's format, else uint8[H, W, C].
+            is_last: write in the output's format, else [H, W, C] in the image's dtype.
 
         Raises:
             MemoryError: if the thread's scratch cannot be allocated.

@@ -45,6 +45,8 @@ _MAX_BENT = 32_767
 def refuse_regions(program: Program) -> None:
     """Raise ValueError naming an operation of a fused program that GPUs cannot run on bands."""
     refuse_jpeg(program)
+    if program.depth.is_deep:
+        raise ValueError(f"image: got {program.depth} in tiles on a GPU; accepted there: uint8, or devices cpu:0, ...")
     used = program.opcode[:, : int(program.length.max(initial=0))]
     borders = program.flags[:, : used.shape[1]] >> INTERPOLATION_BITS
     has_borders = bool((borders[KIND_OF[used] == Kind.GEOMETRY] != 0).any())

@@ -11,21 +11,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.data.base import SourceError
 from variegate.decode.channels import read_numpy_header
 from variegate.errors import one_line, short_repr
 from variegate.io.files import StrPath
-from variegate.jobs.regions.memory import MappedFile
+from variegate.jobs.regions.memory import MappedFile, num_bytes
+from variegate.program.depth import ACCEPTED as ACCEPTED_DTYPES
+from variegate.program.depth import Depth, depth_of
 from variegate.program.program import MAX_CHANNELS
 
-Image = UInt8Array
+Image = ImageArray
 Shape = tuple[int, int, int]
 
-ACCEPTED = "uint8 [H, W, C] with up to 32 channels, or [H, W]"
+ACCEPTED = f"{ACCEPTED_DTYPES} [H, W, C] with up to 32 channels, or [H, W]"
 SUFFIXES = (".npy", ".tif", ".tiff", ".zarr")
 _PACKAGES = {".tif": "tifffile", ".tiff": "tifffile", ".zarr": "zarr"}
-_ACCEPTED_TIFF = "8-bit gray, RGB or up to 32 channels side by side"
+_ACCEPTED_TIFF = f"{ACCEPTED_DTYPES}: gray, RGB or up to 32 channels side by side"
 # Characters of another package's reason.
 _LONGEST = 300
 # Limits on a file's claims: sides, bytes of a chunk (each is read at once), and decoded bytes for each byte of a TIFF.
@@ -38,11 +40,12 @@ class Reader(Protocol):
     """An open image. ``lines``: as many are read together; bands begin at multiples of them."""
 
     shape: Shape
+    depth: Depth
     lines: int
     mapped: MappedFile | None  # where its pixels lie one after another in a file
 
     def read(self, begin: int, end: int, into: Image) -> None:
-        """Lines ``begin..end`` into uint8 [H, W, C]. Raises SourceError."""
+        """Lines ``begin..end`` into [H, W, C]. Raises SourceError."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,11 @@ class HeldArray:
     """An image in memory."""
 
     array: Image
+    depth: Depth
 
     def open(self) -> Reader:
         array = self.array if self.array.ndim == 3 else self.array[..., None]
-        return _PlainPixels(array, None)
+        return _PlainPixels(array, self.depth, None)
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,10 @@ class RawFile:
     path: str
     offset: int
     shape: Shape
+    depth: Depth
 
     def open(self) -> Reader:
-        return _open_mapped(self.path, self.shape, self.offset)
+        return _open_mapped(self.path, self.shape, self.depth, self.depth.dtype, self.offset)
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,9 @@ class _PlainPixels:
 
     lines = 1
 
-    def __init__(self, array: Image, mapped: MappedFile | None) -> None:
+    def __init__(self, array: Image, depth: Depth, mapped: MappedFile | None) -> None:
         self.shape: Shape = array.shape
+        self.depth = depth
         self.mapped = mapped
         self._array = array
 
@@ -108,8 +114,11 @@ class _Chunks:
 
     mapped: MappedFile | None = None
 
-    def __init__(self, path: str, shape: Shape, sides: tuple[int, int], read: Callable[[int, int], Image]) -> None:
+    def __init__(
+        self, path: str, shape: Shape, depth: Depth, sides: tuple[int, int], read: Callable[[int, int], Image]
+    ) -> None:
         self.shape = shape
+        self.depth = depth
         self.lines = sides[0]
         self._path = path
         self._sides = sides
@@ -131,21 +140,23 @@ class _Chunks:
                 into[top - begin : bottom - begin, left:right] = of_chunk
 
 
-def _open_mapped(path: str, shape: Shape, offset: int) -> Reader:
-    if os.path.getsize(path) < offset + math.prod(shape):
+def _open_mapped(path: str, shape: Shape, depth: Depth, dtype: np.dtype[Any], offset: int) -> Reader:
+    """Workers map the file themselves if its numbers are as the processor's. ``dtype``: in any byte order."""
+    if os.path.getsize(path) < offset + num_bytes(shape, dtype.str):
         raise SourceError(f"{path}: cut off: it ends before its last pixel")
-    mapped = MappedFile(os.path.abspath(path), shape, "uint8", offset, "r")
-    return _PlainPixels(mapped.map(), mapped)
+    mapped = MappedFile(os.path.abspath(path), shape, dtype.str, offset, "r")
+    is_native = dtype.isnative and offset % dtype.itemsize == 0
+    return _PlainPixels(mapped.map(), depth, mapped if is_native else None)
 
 
 def _open_npy(path: str, _: Any) -> Reader:
     with open(path, "rb") as file:
         sides, is_fortran, dtype = read_numpy_header(file)
         offset = file.tell()
-    shape = checked_shape(sides, dtype, path)
+    shape, depth = checked_shape(sides, dtype, path)
     if is_fortran:
         raise SourceError(f"{path}: in Fortran's order; accepted: rows one after another")
-    return _open_mapped(path, shape, offset)
+    return _open_mapped(path, shape, depth, dtype, offset)
 
 
 def _open_tiff(path: str, tifffile: Any) -> Reader:
@@ -155,27 +166,29 @@ def _open_tiff(path: str, tifffile: Any) -> Reader:
         if len(pages) != 1:
             raise SourceError(f"{path}: {len(pages)} pages; accepted: one image (and its pyramid)")
         page = pages[0].aspage()
+        dtype = np.dtype(page.dtype).newbyteorder(file.byteorder)
     _check_tiff(path, page)
     channels = int(page.samplesperpixel)
-    shape = checked_shape((int(page.imagelength), int(page.imagewidth), channels), page.dtype, path)
+    shape, depth = checked_shape((int(page.imagelength), int(page.imagewidth), channels), dtype, path)
     if page.is_tiled:
         sides = int(page.tilelength), int(page.tilewidth)
     else:
         sides = min(int(page.rowsperstrip), shape[0]), shape[1]
-    _check_chunk(path, sides, channels)
+    _check_chunk(path, sides, channels * dtype.itemsize)
     places = [(int(offset), int(count)) for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)]
     across = -(-shape[1] // sides[1])
     if len(places) != (required := -(-shape[0] // sides[0]) * across):
         kind = "tiles" if page.is_tiled else "strips"
         raise SourceError(f"{path}: {len(places):,} {kind}; accepted: {required:,} for its size")
     is_plain = page.compression == 1
-    row_bytes = shape[1] * channels
-    if is_plain and not page.is_tiled and _are_adjacent(places, sides[0] * row_bytes):
-        return _open_mapped(path, shape, places[0][0])
-    claimed = math.prod(shape) // _MOST_RATIO
+    pixel_bytes = channels * dtype.itemsize
+    image_bytes = num_bytes(shape, dtype.str)
+    if is_plain and not page.is_tiled and _are_adjacent(places, sides[0] * shape[1] * pixel_bytes):
+        return _open_mapped(path, shape, depth, dtype, places[0][0])
+    claimed = image_bytes // _MOST_RATIO
     if is_plain:
         stored = len({offset for offset, count in places if count})
-        claimed = max(stored * math.prod(sides) * channels, claimed) if page.is_tiled else math.prod(shape)
+        claimed = max(stored * math.prod(sides) * pixel_bytes, claimed) if page.is_tiled else image_bytes
     size = os.path.getsize(path)
     if claimed > size:
         got = f"{size:,} bytes for {shape[0]:,} x {shape[1]:,} pixels"
@@ -190,23 +203,23 @@ def _open_tiff(path: str, tifffile: Any) -> Reader:
         lines = sides[0] if page.is_tiled else min(sides[0], shape[0] - i * sides[0])
         tile = lines, sides[1], channels
         if not count:
-            return np.zeros(tile, np.uint8)
+            return np.zeros(tile, depth.dtype)
         data = os.pread(file.fileno(), count, offset)
         if len(data) < count:
             raise ValueError("the file ends in it")
         if is_plain:
-            return np.frombuffer(data, np.uint8, math.prod(tile)).reshape(tile)
-        levels = np.asarray(decode(data, number, jpegtables=tables)[0], np.uint8)
+            return np.frombuffer(data, dtype, math.prod(tile)).reshape(tile)
+        levels = np.asarray(decode(data, number, jpegtables=tables)[0], depth.dtype)
         return levels.reshape(-1, *levels.shape[-2:])[-levels.shape[-3] :]
 
-    return _Chunks(path, shape, sides, read)
+    return _Chunks(path, shape, depth, sides, read)
 
 
 def _check_tiff(path: str, page: Any) -> None:
     is_planar = page.planarconfig != 1
     colors = page.photometric.name
     refused = None
-    if page.dtype != np.uint8 or page.bitspersample != 8:
+    if page.dtype is None or depth_of(page.dtype) is None or page.bitspersample != 8 * page.dtype.itemsize:
         refused = f"got {page.dtype}"
     elif page.samplesperpixel > MAX_CHANNELS or (is_planar and page.samplesperpixel > 1):
         refused = f"got {page.samplesperpixel} channels{', one plane after another' if is_planar else ''}"
@@ -223,15 +236,15 @@ def _are_adjacent(places: list[tuple[int, int]], strip_bytes: int) -> bool:
 
 def _open_zarr(path: str, zarr: Any) -> Reader:
     array = zarr.open_array(path, mode="r")
-    shape = checked_shape(array.shape, array.dtype, path)
+    shape, depth = checked_shape(array.shape, array.dtype, path)
     lines, columns = sides = int(array.chunks[0]), int(array.chunks[1])
-    _check_chunk(path, sides, shape[2])
+    _check_chunk(path, sides, shape[2] * depth.dtype.itemsize)
 
     def read(i: int, j: int) -> Image:
         part = array[i * lines : (i + 1) * lines, j * columns : (j + 1) * columns]
-        return np.asarray(part, np.uint8).reshape(*part.shape[:2], shape[2])
+        return np.asarray(part, depth.dtype).reshape(*part.shape[:2], shape[2])
 
-    return _Chunks(path, shape, sides, read)
+    return _Chunks(path, shape, depth, sides, read)
 
 
 _OPENERS = {".npy": _open_npy, ".zarr": _open_zarr}
@@ -247,18 +260,19 @@ def file_of(path: StrPath) -> ImageFile:
     return ImageFile(name)
 
 
-def checked_shape(shape: tuple[int, ...], dtype: Any, name: str) -> Shape:
-    """Height, width and channels. Raises SourceError."""
+def checked_shape(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> tuple[Shape, Depth]:
+    """Height, width and channels, and the depth of a dtype in any byte order. Raises SourceError."""
     is_first = len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)
     is_odd = len(shape) not in (2, 3) or is_first or (len(shape) == 3 and shape[2] > MAX_CHANNELS)
-    if dtype != np.uint8 or is_odd or not 0 < min(shape) <= max(shape) <= _MOST_SIDE:
+    depth = depth_of(dtype.newbyteorder("="))
+    if depth is None or is_odd or not 0 < min(shape) <= max(shape) <= _MOST_SIDE:
         hint = "; channels come last" if is_first else ""
         raise SourceError(f"{name}: got {dtype}{short_repr([int(side) for side in shape])}; accepted: {ACCEPTED}{hint}")
-    return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
+    return (int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1), depth
 
 
-def _check_chunk(path: str, sides: tuple[int, int], channels: int) -> None:
-    if not min(sides) > 0 or sides[0] * sides[1] * channels > _MOST_CHUNK:
+def _check_chunk(path: str, sides: tuple[int, int], pixel_bytes: int) -> None:
+    if not min(sides) > 0 or sides[0] * sides[1] * pixel_bytes > _MOST_CHUNK:
         got = f"tiles of {sides[0]:,} x {sides[1]:,} pixels"
         raise SourceError(f"{path}: {got}; accepted: up to {_MOST_CHUNK >> 20} MiB each, which are read as a whole")
 

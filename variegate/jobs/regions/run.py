@@ -25,6 +25,7 @@ from variegate.jobs.regions import reading
 from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mapped, num_bytes
 from variegate.jobs.regions.worker import Band, BandSpec
 from variegate.jobs.regions.writing import ResultFile, checked_result, remove, reserve
+from variegate.program.depth import in_native_order
 from variegate.program.program import Program
 from variegate.workers.protocol import EngineError
 from variegate.workers.run import FailedItem
@@ -65,7 +66,7 @@ class ImageRun:
         self.sampled: Program
         # GPUs run the passes of the CPU: their statistics are tables by then.
         self.sampled, program = work.augmenter("cpu", 1).plan_one(
-            shape, self.id, work.epoch, work.copy, self.conditions
+            shape, self.id, work.epoch, work.copy, self.conditions, self._reader.depth
         )
         self._is_planar = work.layout == "NCHW" and self.out is None
         program = program.replace(output=replace(program.output, layout="NCHW" if self._is_planar else "NHWC"))
@@ -74,7 +75,7 @@ class ImageRun:
             from variegate.executors.cuda.regions import refuse_regions
 
             refuse_regions(program)
-        self.dtype = np.dtype(program.output.dtype if program.output.is_float else "uint8")
+        self.dtype = np.dtype(program.output.dtype) if program.output.is_float else program.depth.dtype
         # A pass writes into the result; a conversion to another dtype is a separate step.
         is_mapped = self.out is None or self.out.lower().endswith(".npy")
         self.plan = Steps(program, shape, self.tile, is_mapped and self.dtype != np.float16, is_cuda)
@@ -157,7 +158,7 @@ class ImageRun:
         sizes = dict(self.plan.sizes)
         is_copied = isinstance(self.image, reading.HeldArray) and self.engine.workers == "process"
         if not self._is_in_place or is_copied:
-            sizes["source"] = num_bytes(self._reader.shape, "uint8")
+            sizes["source"] = num_bytes(self._reader.shape, str(self._reader.depth))
         return sizes
 
     def _files(self, folder: Path) -> dict[str, MappedFile]:
@@ -176,7 +177,7 @@ class ImageRun:
             array = self.image.array.reshape(self._reader.shape)
             if "source" in memory:
                 # Processes start meanwhile.
-                feed = _copied(array, mapped(memory["source"]).reshape(array.shape), feed)
+                feed = _copied(array, mapped(memory["source"]).view(array.dtype).reshape(array.shape), feed)
             else:
                 memory["source"] = np.ascontiguousarray(array)
         elif self._reader.mapped is not None:
@@ -276,15 +277,16 @@ def pixel_file(image: Any) -> reading.PixelFile:
         return reading.file_of(image)
     if not isinstance(image, np.ndarray):
         name = type(image).__name__
-        raise TypeError(f"image: got {name}; accepted: a uint8 array [H, W, C] or [H, W], or the path of a file")
+        raise TypeError(f"image: got {name}; accepted: an array [H, W, C] or [H, W], or the path of a file")
+    image = in_native_order(image)
     try:
-        shape = reading.checked_shape(image.shape, image.dtype, "image")
+        shape, depth = reading.checked_shape(image.shape, image.dtype, "image")
     except SourceError as error:
         raise ValueError(str(error)) from None
     is_whole = type(image.base).__name__ == "mmap" and image.flags.c_contiguous
     if isinstance(image, np.memmap) and is_whole and image.filename is not None:
-        return reading.RawFile(str(image.filename), int(image.offset), shape)
-    return reading.HeldArray(np.asarray(image))
+        return reading.RawFile(str(image.filename), int(image.offset), shape, depth)
+    return reading.HeldArray(np.asarray(image), depth)
 
 
 def _stamp_of(image: reading.PixelFile) -> Any:

@@ -64,6 +64,7 @@ class BandJob(Job):
 
     def __init__(self, spec: BandSpec, device: str, num_threads: int, on: Any = None) -> None:
         self._spec = spec
+        self._depth = spec.plan.program.depth
         self._local = threading.local()
         self._device = on
         if device.startswith("cuda"):
@@ -130,16 +131,17 @@ class BandJob(Job):
         entries = blend.entries()
         target = self._image(step.target, step.shape)
         lines = slice(band.begin, band.end)
-        total = np.full(target[lines].shape, entries.start[0], np.float32)
+        is_float = target.dtype == np.float32
+        total = np.full(target[lines].shape, 0.0 if is_float else entries.start[0], np.float32)
         for row, weight in zip(entries.row, entries.weight, strict=True):
             total += weight * self._image(f"row{row}", step.shape)[lines].astype(np.float32)
-        target[lines] = np.clip(total, 0.0, 255.0, out=total)
+        target[lines] = total if is_float else np.clip(total, 0.0, self._depth.white, out=total)
         self._flush(target)
 
     def _write(self, band: Band) -> None:
         spec = self._spec
         output = spec.plan.program.output
-        dtype = "float32" if output.is_float else "uint8"
+        dtype = "float32" if output.is_float else None
         made = [
             self._image(part.name, part.shape, dtype)[band.begin : band.end, :, part.begin : part.end]
             for part in spec.plan.parts
@@ -173,7 +175,8 @@ class BandJob(Job):
         result = mapped(self._spec.memory["result"])
         return result.transpose(1, 2, 0) if self._spec.result_is_planar else result
 
-    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike = "uint8") -> AnyArray:
-        """The image that is at the beginning of memory."""
+    def _image(self, name: str, shape: tuple[int, ...], dtype: npt.DTypeLike | None = None) -> AnyArray:
+        """The image that is at the beginning of memory. ``dtype``: None for that of the source."""
+        dtype = self._depth.dtype if dtype is None else dtype
         memory = mapped(self._spec.memory[name]).reshape(-1).view(np.uint8)
         return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
