@@ -1,4 +1,5 @@
-// Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits; a line's sum is rounded to 6 fraction bits. GPU
+// Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits. Sums are float32; for uint8 they are integers, and a
+// line's sum is rounded to 6 fraction bits. GPU
 // counterparts: `_cubic_row` and `_weight` in executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
@@ -47,10 +48,10 @@ void split_axis(const i32 *__restrict positions, i32 low, i32 high, i64 count, i
   }
 }
 
-void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 row_bytes, i32 last, i64 count,
+void offsets_of(const i32 *__restrict columns, const i32 *__restrict lines, i32 step, i32 channels, i32 last, i64 count,
                 i32 *__restrict offset, u8 *__restrict is_at_border) {
   for (i64 i = 0; i < floor_to_block(count); i++) {
-    const i32 at = lines[i] * row_bytes + columns[i] * 3;
+    const i32 at = lines[i] * step + columns[i] * channels;
     is_at_border[i] |= at > last;
     offset[i] = min_of(at, last);
   }
@@ -119,33 +120,64 @@ void weigh_words(const u8 *image, i64 row_bytes, const i32 *offset, const i32 *w
 }
 #endif
 
-template <class Element> void read_taps(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
-  for (i64 x = columns.first; x < columns.end; x++)
-    read_bicubic_pixel(image, window, s.row.column[x], s.row.line[x], s.row.planes<Element>(), x);
+// Computes the pixels whose first taps are at `s.row.offset`, rounded up to a multiple of 16.
+void weigh_pixels(const Image &image, i64 first, i64 count, Scratch &s) {
+  const InterpolateScratch &maps = s.interpolate;
+  weigh_words(image.pixels, 3 * image.width, s.row.offset.at, maps.weights.at, maps.stride, count, s.row.words.at);
+  split_words(s.row.words.at, count, s.row.planes(), first);
 }
-void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s) {
-  const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
-  const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
-  const Frame frame = {window[1], window[0], window[3] - 4, window[2] - 4};
-  // The greatest offset at which the loads of a pixel stay in the image.
-  const i64 last = size - 3 * row_bytes - 16;
-  const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
-  if (image.channels != 3 || !fits_taps || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);
-  const Planes planes = s.row.planes();
-  const i64 stride = s.interpolate.stride;
-  i32 *weights = s.interpolate.weights.at, *offset = s.row.offset.at;
-  i32 *first_columns = s.row.words.at, *first_lines = first_columns + s.row.stride;
-  u8 *is_at_border = s.interpolate.is_at_border.at;
-  memset(is_at_border, 0, (size_t)count);
-  split_axis(u, frame.left, frame.right, count, first_columns, weights, weights + stride, is_at_border);
-  split_axis(v, frame.top, frame.bottom, count, first_lines, weights + 2 * stride, weights + 3 * stride, is_at_border);
-  offsets_of(first_columns, first_lines, (i32)row_bytes, (i32)last, count, offset, is_at_border);
-  weigh_words(image.pixels, row_bytes, offset, weights, stride, count, s.row.words.at);
-  split_words(s.row.words.at, count, planes, columns.first);
-  for (i64 block = 0; block < columns.size(); block += 8) {
-    if (load<u64>(is_at_border + block) == 0) continue;
-    for (i64 i = block; i < min_of(block + 8, columns.size()); i++)
-      if (is_at_border[i]) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
+
+// Pixels k, k + 4, ..., as sums with 28 fraction bits.
+template <int k, class Element>
+VG_INLINE Floats weigh_every_fourth(const Element *image, i64 step, const i32 *offset, const Floats (&weights)[8]) {
+  const Floats x[4] = {repeat<k>(weights[0]), repeat<k>(weights[1]), repeat<k>(weights[2]), repeat<k>(weights[3])};
+  const Floats y[4] = {repeat<k>(weights[4]), repeat<k>(weights[5]), repeat<k>(weights[6]), repeat<k>(weights[7])};
+  auto weigh_line = [&](int j) {
+    const TwoPixels left = load_two_pixels(image + j * step, offset + k);
+    const TwoPixels right = load_two_pixels(image + j * step + 6, offset + k);
+    return y[j] * (x[0] * left.first + x[1] * left.second + x[2] * right.first + x[3] * right.second);
+  };
+  return weigh_line(0) + weigh_line(1) + weigh_line(2) + weigh_line(3);
+}
+
+// Pixels k, k + 4, ... of one channel: four taps each, whose weights along x are still missing.
+template <int k, class Element>
+VG_INLINE Register weigh_lines(const Element *image, i64 step, const i32 *offset, const Floats (&weights)[8]) {
+  Floats total = {};
+  for (int j = 0; j < 4; j++)
+    total += repeat<k>(weights[4 + j]) * to_values<Element>(load_pixels(image + j * step, offset + k));
+  return (Register)total;
+}
+
+template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 first, i64 count, Scratch &s) {
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  const i64 step = image.channels * image.width, ahead = taps_ahead(image, s.row.offset[count / 2], s.interpolate);
+  const Element *at = image.pixels;
+  for (i64 i = 0; i < count; i += LANES) {
+    const i32 *offset = s.row.offset.at + i;
+    if (ahead != 0) prefetch_pixels(at + ahead, offset);
+    Floats weights[8];
+    for (int j = 0; j < 4; j++) {
+      const Ints pairs = load<Ints>(s.interpolate.weights.at + j * s.interpolate.stride + i);
+      weights[2 * j] = to_floats(pairs << 16 >> 16);
+      weights[2 * j + 1] = to_floats(pairs >> 16);
+    }
+    Register split[4];
+    if (image.channels == 1) {
+      const Register taps[4] = {weigh_lines<0>(at, step, offset, weights), weigh_lines<1>(at, step, offset, weights),
+                                weigh_lines<2>(at, step, offset, weights), weigh_lines<3>(at, step, offset, weights)};
+      split_pixels(taps, split);
+      Floats total = {};
+      for (int j = 0; j < 4; j++) total += weights[j] * (Floats)split[j];
+      store_values(planes[0] + first + i, total * 0x1p-28f + HALF_UP<Element>);
+      continue;
+    }
+    const Register pixels[4] = {(Register)weigh_every_fourth<0>(at, step, offset, weights),
+                                (Register)weigh_every_fourth<1>(at, step, offset, weights),
+                                (Register)weigh_every_fourth<2>(at, step, offset, weights),
+                                (Register)weigh_every_fourth<3>(at, step, offset, weights)};
+    split_pixels(pixels, split);
+    for (int c = 0; c < 3; c++) store_values(planes[c] + first + i, (Floats)split[c] * 0x1p-28f + HALF_UP<Element>);
   }
 }
 
@@ -153,7 +185,31 @@ void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s)
 
 template <class Element>
 void read_bicubic(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
-  read_taps(image, window, columns, s);
+  const i64 step = image.channels * image.width, size = image.height * step, count = round_up(columns.size(), 16);
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
+  const Frame frame = {window[1], window[0], window[3] - 4, window[2] - 4};
+  // The greatest offset at which the loads of a pixel stay in the image.
+  const i64 last = size - 3 * step - 16;
+  const bool fits_taps = frame.bottom >= frame.top && frame.right >= frame.left && last >= 0;
+  if ((HAS_LEVELS<Element> && image.channels != 3) || !fits_taps || size >= (i64)1 << 31) {
+    for (i64 i = 0; i < columns.size(); i++) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
+    return;
+  }
+  const i64 stride = s.interpolate.stride;
+  i32 *weights = s.interpolate.weights.at, *offset = s.row.offset.at;
+  i32 *first_columns = s.row.words.at, *first_lines = first_columns + s.row.stride;
+  u8 *is_at_border = s.interpolate.is_at_border.at;
+  memset(is_at_border, 0, (size_t)count);
+  split_axis(u, frame.left, frame.right, count, first_columns, weights, weights + stride, is_at_border);
+  split_axis(v, frame.top, frame.bottom, count, first_lines, weights + 2 * stride, weights + 3 * stride, is_at_border);
+  offsets_of(first_columns, first_lines, (i32)step, (i32)image.channels, (i32)last, count, offset, is_at_border);
+  weigh_pixels(image, columns.first, count, s);
+  for (i64 block = 0; block < columns.size(); block += 8) {
+    if (load<u64>(is_at_border + block) == 0) continue;
+    for (i64 i = block; i < min_of(block + 8, columns.size()); i++)
+      if (is_at_border[i]) read_bicubic_pixel(image, window, u[i], v[i], planes, columns.first + i);
+  }
 }
 
 template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,

@@ -1,4 +1,4 @@
-// Bilinear samples of 2 x 2 taps. A tap is an int16 with 7 fraction bits; weights have 15. GPU counterpart: `_blended`
+// Bilinear samples of 2 x 2 taps, in float32; for uint8 a tap is an int16 with 7 fraction bits, and weights have 15. GPU counterpart: `_blended`
 // in executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
@@ -26,16 +26,16 @@ struct Frame {
 
 i32 to_position(i64 pixel) { return (i32)((u32)pixel << BILINEAR_BITS); }
 
-// Converts positions to byte offsets of the first of 2 x 2 taps and weights of the others; returns the greatest offset.
+// Converts positions to offsets of the first of 2 x 2 taps and weights of the others; returns the greatest offset.
 // Clamping a position is equivalent to clamping its taps.
-i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 row_bytes,
-                    i32 pixel_bytes, i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
+i32 split_positions(const i32 *__restrict columns, const i32 *__restrict lines, Frame frame, i32 step, i32 channels,
+                    i64 count, i32 *__restrict offset, i16 *__restrict dx, i16 *__restrict dy) {
   i32 most = 0;
   for (i64 i = 0; i < floor_to_block(count); i++) {
     const i32 u = clamp(columns[i], frame.left, frame.right), v = clamp(lines[i], frame.top, frame.bottom);
     dx[i] = (i16)(u & FRACTION);
     dy[i] = (i16)(v & FRACTION);
-    offset[i] = (v >> BILINEAR_BITS) * row_bytes + (u >> BILINEAR_BITS) * pixel_bytes;
+    offset[i] = (v >> BILINEAR_BITS) * step + (u >> BILINEAR_BITS) * channels;
     most = max_of(most, offset[i]);
   }
   return most;
@@ -137,42 +137,90 @@ void mix_pairs(const u16 *upper, const u16 *lower, const i16 *dx, const i16 *dy,
   for (i64 i = 0; i < count; i += REGISTER) store(levels + i, natural8(mix_half(i), mix_half(i + HALF)));
 }
 
-template <class Element> void read_taps(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
-  for (i64 x = columns.first; x < columns.end; x++)
-    read_bilinear_pixel(image, window, s.row.column[x], s.row.line[x], s.row.planes<Element>(), x);
-}
-void read_taps(const Image &image, const i32 *window, Range columns, Scratch &s) {
-  const i64 row_bytes = image.channels * image.width, size = image.bytes(), count = round_up(columns.size(), 16);
-  const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
-  // The greatest offset at which the loads of a pixel stay in the image.
-  const i64 last = size - row_bytes - (image.channels == 1 ? 2 : 8);
-  if (last < 0 || size >= (i64)1 << 31) return read_taps<u8>(image, window, columns, s);
+// Computes the pixels whose first taps are at `s.row.offset`, rounded up to a multiple of 16; `step`: to the next line.
+void mix_pixels(const Image &image, i64 step, i64 first, i64 count, Scratch &s) {
+  const i16 *dx = s.interpolate.fractions.at, *dy = dx + s.interpolate.stride;
+  const i32 *offset = s.row.offset.at;
   const Planes planes = s.row.planes();
-  i16 *dx = s.interpolate.fractions.at, *dy = dx + s.interpolate.stride;
-  i32 *offset = s.row.offset.at;
-  u8 *is_at_border = s.interpolate.is_at_border.at;
-  const Frame frame = {to_position(window[1]), to_position(window[0]), to_position(window[3] - 1),
-                       to_position(window[2] - 1)};
-  const i32 most = split_positions(u, v, frame, (i32)row_bytes, (i32)image.channels, count, offset, dx, dy);
-  if (most > last) keep_inside((i32)last, count, offset, is_at_border);
   if (image.channels == 3) {
-    mix_words(image.pixels, row_bytes, offset, dx, dy, count, s.row.words.at);
-    split_words(s.row.words.at, count, planes, columns.first);
+    mix_words(image.pixels, step, offset, dx, dy, count, s.row.words.at);
+    split_words(s.row.words.at, count, planes, first);
   } else {
     u16 *upper = (u16 *)s.row.words.at, *lower = upper + s.row.stride;
-    for (i64 i = 0; i < count; i += 8) load_pairs(image.pixels, row_bytes, offset + i, upper + i, lower + i);
-    mix_pairs(upper, lower, dx, dy, count, planes[0] + columns.first);
+    for (i64 i = 0; i < count; i += 8) load_pairs(image.pixels, step, offset + i, upper + i, lower + i);
+    mix_pairs(upper, lower, dx, dy, count, planes[0] + first);
   }
-  if (most <= last) return;
-  for (i64 i = 0; i < columns.size(); i++)
-    if (is_at_border[i]) read_bilinear_pixel(image, window, u[i], v[i], planes, columns.first + i);
+}
+
+// Pixels k, k + 4, ... of three channels.
+template <int k, class Element>
+VG_INLINE Register mix_every_fourth(const Element *image, i64 step, const i32 *offset, Floats dx, Floats dy) {
+  const Floats x = repeat<k>(dx), y = repeat<k>(dy);
+  auto mix_line = [=](const Element *line) {
+    const TwoPixels two = load_two_pixels(line, offset + k);
+    return two.first + (two.second - two.first) * x;
+  };
+  const Floats above = mix_line(image);
+  return (Register)(above + (mix_line(image + step) - above) * y);
+}
+
+// Pixels k, k + 4, ... of one channel: two taps each, between which a weight along x is still missing.
+template <int k, class Element>
+VG_INLINE Register mix_lines(const Element *image, i64 step, const i32 *offset, Floats dy) {
+  const Floats above = to_values<Element>(load_pixels(image, offset + k));
+  return (Register)(above + (to_values<Element>(load_pixels(image + step, offset + k)) - above) * repeat<k>(dy));
+}
+
+template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step, i64 first, i64 count, Scratch &s) {
+  const i16 *fractions = s.interpolate.fractions.at;
+  const Element *pixels = image.pixels;
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  const i64 ahead = taps_ahead(image, s.row.offset[count / 2], s.interpolate);
+  for (i64 i = 0; i < count; i += LANES) {
+    const i32 *offset = s.row.offset.at + i;
+    if (ahead != 0) prefetch_pixels(pixels + ahead, offset);
+    const Floats x = to_floats(load_ints((const u16 *)fractions + i)) * 0x1p-15f;
+    const Floats y = to_floats(load_ints((const u16 *)fractions + s.interpolate.stride + i)) * 0x1p-15f;
+    Register split[4];
+    if (image.channels == 1) {
+      const Register mixed[4] = {mix_lines<0>(pixels, step, offset, y), mix_lines<1>(pixels, step, offset, y),
+                                 mix_lines<2>(pixels, step, offset, y), mix_lines<3>(pixels, step, offset, y)};
+      split_pixels(mixed, split);
+      store_values(planes[0] + first + i, (Floats)split[0] + ((Floats)split[1] - (Floats)split[0]) * x);
+      continue;
+    }
+    const Register mixed[4] = {
+        mix_every_fourth<0>(pixels, step, offset, x, y), mix_every_fourth<1>(pixels, step, offset, x, y),
+        mix_every_fourth<2>(pixels, step, offset, x, y), mix_every_fourth<3>(pixels, step, offset, x, y)};
+    split_pixels(mixed, split);
+    for (int c = 0; c < 3; c++) store_values(planes[c] + first + i, (Floats)split[c]);
+  }
 }
 
 }  // namespace
 
 template <class Element>
 void read_bilinear(const ImageOf<Element> &image, const i32 *window, Range columns, Scratch &s) {
-  read_taps(image, window, columns, s);
+  const i64 step = image.channels * image.width, size = image.height * step, count = round_up(columns.size(), 16);
+  const i32 *u = s.row.column.at + columns.first, *v = s.row.line.at + columns.first;
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  // The greatest offset at which the loads of a pixel stay in the image.
+  const i64 last = size - step - (image.channels == 3 ? 8 : HAS_LEVELS<Element> ? 2 : 4);
+  if (last < 0 || size >= (i64)1 << 31) {
+    for (i64 i = 0; i < columns.size(); i++) read_bilinear_pixel(image, window, u[i], v[i], planes, columns.first + i);
+    return;
+  }
+  i16 *dx = s.interpolate.fractions.at, *dy = dx + s.interpolate.stride;
+  i32 *offset = s.row.offset.at;
+  u8 *is_at_border = s.interpolate.is_at_border.at;
+  const Frame frame = {to_position(window[1]), to_position(window[0]), to_position(window[3] - 1),
+                       to_position(window[2] - 1)};
+  const i32 most = split_positions(u, v, frame, (i32)step, (i32)image.channels, count, offset, dx, dy);
+  if (most > last) keep_inside((i32)last, count, offset, is_at_border);
+  mix_pixels(image, step, columns.first, count, s);
+  if (most <= last) return;
+  for (i64 i = 0; i < columns.size(); i++)
+    if (is_at_border[i]) read_bilinear_pixel(image, window, u[i], v[i], planes, columns.first + i);
 }
 
 template <class Element> void read_bilinear_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,

@@ -30,8 +30,11 @@ template <class Number> constexpr bool IS_FLOAT = (Number)0.5 != 0;
 template <class Element> constexpr f32 WHITE = (f32)ElementTraits<Element>::MAX;
 template <class Element> constexpr f32 UNIT = WHITE<Element> / 255;
 
+// False for masks of the remaining types, which are copied and never computed with.
+template <class Element> constexpr bool IS_OF_IMAGES = sizeof(Element) <= 2 || IS_FLOAT<Element>;
+
 #define VG_EACH_ELEMENT(F) F(u8) F(u16) F(f32)
-// The same, and elements of masks, which are copied and never computed with.
+// The same, and the remaining elements of masks.
 #define VG_EACH_MOVED_ELEMENT(F) F(u8) F(u16) F(u32) F(u64) F(f32)
 // Compiles a template for an element.
 #define VG_COMPILE(name, Element) template decltype(name<Element>) name<Element>;

@@ -3,6 +3,7 @@
 // executors/cuda/kernels/fetch.py and fused.py; definition: tests/oracle/places.py.
 #pragma once
 #include "executor.h"
+#include "nearest.h"
 
 namespace vg::VG_LEVEL {
 
@@ -15,6 +16,7 @@ struct InterpolateScratch {
   Buffer<u8> is_at_border;  // by pixel: vector loads of its taps would leave the image
   Buffer<i32> along;  // [4, stride]: displacements along two lines of a grid's nodes, x and y of each
   i64 stride;
+  i64 middle_offset;  // of the first tap in the middle of the row before, in elements
   i64 even_line, odd_line;  // the lines of nodes that `along` holds, -1 for none
   bool has_grid;  // a grid, or a map that folds, is among the maps
   bool has_seam;  // taps outside the image are folded, or blended with the fill
@@ -71,6 +73,18 @@ template <class Element> VG_INLINE SumOf<Element> to_tap(Element value) {
 template <class Element> VG_INLINE Element from_tap(SumOf<Element> tap) {
   if constexpr (HAS_LEVELS<Element>) return (Element)(tap >> 7);
   else return (Element)tap;
+}
+
+// Rows between a row and the taps that are prefetched with it.
+constexpr i64 TAP_ROWS_AHEAD = 8;
+
+// Distance to the taps that a later row reads, in elements: extrapolates the distance from the row before to a row
+// whose first tap is at `middle` in its middle. 0 for images that `prefetch_slanted` handles, and if it is far.
+template <class Element> VG_INLINE i64 taps_ahead(const ImageOf<Element> &image, i64 middle, InterpolateScratch &maps) {
+  const i64 distance = (middle - maps.middle_offset) * TAP_ROWS_AHEAD, line = image.channels * image.width;
+  maps.middle_offset = middle;
+  const bool is_near = -2 * TAP_ROWS_AHEAD * line < distance && distance < 2 * TAP_ROWS_AHEAD * line;
+  return image.bytes() > SLANTED<Element> && is_near ? distance : 0;
 }
 
 // Reads the pixels at these positions into the planes.

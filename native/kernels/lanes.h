@@ -52,6 +52,27 @@ VG_INLINE Ints load_bytes(const u8 *at) {
 #endif
 }
 
+// The lanes at indices modulo LANES (vpermps).
+VG_INLINE Floats pick_lanes(Floats v, Ints index) {
+#if VG_AVX512
+  return (Floats)_mm512_permutexvar_ps((__m512i)index, (__m512)v);
+#elif VG_AVX2
+  return (Floats)_mm256_permutevar8x32_ps((__m256)v, (__m256i)index);
+#else
+  Floats picked;
+  for (i64 i = 0; i < LANES; i++) picked[i] = v[index[i] & (LANES - 1)];
+  return picked;
+#endif
+}
+
+// LANES numbers of 16 bits, unsigned.
+typedef u16 Words16 __attribute__((vector_size(2 * LANES)));
+VG_INLINE Ints load_ints(const u16 *at) { return __builtin_convertvector(load<Words16>(at), Ints); }
+
+// LANES elements.
+VG_INLINE Floats load_floats(const u16 *at) { return to_floats(load_ints(at)); }
+VG_INLINE Floats load_floats(const f32 *at) { return load<Floats>(at); }
+
 #if defined(VG_WIDE)
 
 // Packs two vectors to 16 bits, saturated (packssdw).
@@ -126,6 +147,40 @@ VG_INLINE Floats square_root(Floats v) {
 VG_INLINE Ints multiply_pairs(Ints a, Ints b) { return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16); }
 
 #endif
+
+// Clips to 0..white. NaN becomes 0.
+VG_INLINE Floats clip_floats(Floats v, f32 white) {
+  const Floats zero = {}, limit = all_floats(white);
+#if defined(VG_WIDE)  // maxps, minps
+  return (Floats)VG_WIDE(min_ps)((WideFloats)limit, VG_WIDE(max_ps)((WideFloats)v, (WideFloats)zero));
+#else
+  v = v > zero ? v : zero;
+  return limit < v ? limit : v;
+#endif
+}
+
+// Stores LANES numbers of 0..65535.
+VG_INLINE void store_ints(u16 *at, Ints numbers) {
+#if VG_AVX512  // vpmovdw
+  store(at, _mm512_cvtepi32_epi16((__m512i)numbers));
+#elif VG_AVX2  // vpackusdw
+  const __m256i packed = _mm256_packus_epi32((__m256i)numbers, (__m256i)numbers);
+  store(at, _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+#else
+  store(at, __builtin_convertvector(numbers, Words16));
+#endif
+}
+
+// Stores LANES values, clipped; integers are truncated.
+VG_INLINE void store_clipped(f32 *at, Floats v) { store(at, clip_floats(v, WHITE<f32>)); }
+VG_INLINE void store_clipped(u16 *at, Floats v) { store_ints(at, truncate(clip_floats(v, WHITE<u16>))); }
+
+// Stores LANES values: integers are truncated and clipped, floats may be outside black and white.
+VG_INLINE void store_values(f32 *at, Floats v) { store(at, v); }
+VG_INLINE void store_values(u16 *at, Floats v) { store_clipped(at, v); }
+
+// The addend by which truncation rounds half up.
+template <class Element> constexpr f32 HALF_UP = IS_FLOAT<Element> ? 0 : 0.5f;
 
 // Rounds half up, for later clipping to bytes: truncation is the floor of numbers that are not negative.
 VG_INLINE Ints round_to_byte(Floats v) { return truncate_to_byte(v + 0.5f); }

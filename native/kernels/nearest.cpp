@@ -3,8 +3,7 @@
 
 #include "../coords.h"
 #include "scratch.h"
-#include "registers.h"
-#include "split.h"
+#include "taps.h"
 
 namespace vg::VG_LEVEL {
 namespace {
@@ -14,11 +13,12 @@ constexpr i64 PREFETCHED = 1 << 18;
 constexpr i64 ROWS_AHEAD = 8;
 // Limits for int32 offsets, and int32 products of lines and widths.
 constexpr i64 WIDEST = (1 << 15) - 1, LARGEST = (1LL << 31) - 1;
-// Pixels are read by loads of four bytes.
+// Pixels are read by loads of four elements.
 constexpr i64 LOAD = 4;
 
-bool fits_offsets(const Image &image) {
-  return image.channels == 3 && image.bytes() >= LOAD && image.bytes() <= LARGEST && image.width <= WIDEST;
+template <class Element> bool fits_offsets(const ImageOf<Element> &image) {
+  const i64 size = image.height * image.width * image.channels;
+  return IS_OF_IMAGES<Element> && image.channels == 3 && size >= LOAD && size <= LARGEST && image.width <= WIDEST;
 }
 
 // Loads the words at byte offsets, their number rounded up to a multiple of 8. `ahead`: distance in bytes to the pixels
@@ -40,6 +40,26 @@ VG_SCALAR_FUNCTION void load_words(const u8 *__restrict pixels, const i32 *__res
 
 // Copies the RGB pixels at the first `count` of `s.row.offset` to planes, from column `at` on. `has_last`: the image's
 // last pixel is among them.
+template <class Element> void gather_words(const ImageOf<Element> &image, i64 count, bool has_last, i64 ahead,
+                                           PlanesOf<Element> planes, i64 at, Scratch &s) {
+  i32 *__restrict offset = s.row.offset.at;
+  const i32 last = (i32)(image.height * image.width * 3 - LOAD);
+  for (i64 i = count; i < round_up(count, LANES); i++) offset[i] = 0;
+  if (has_last)
+    for (i64 i = 0; i < count; i++) offset[i] = min_of(offset[i], last);
+  for (i64 i = 0; i < count; i += LANES) {
+    if (ahead != 0) prefetch_pixels(image.pixels + ahead, offset + i);
+    Register pixels[4], channels[4];
+    for (int k = 0; k < 4; k++) pixels[k] = load_pixels(image.pixels, offset + i + k);
+    split_pixels(pixels, channels);
+    for (int c = 0; c < 3; c++) store_numbers(planes[c] + at + i, channels[c]);
+  }
+  // The load of the last pixel began one element earlier. No other pixel begins there.
+  if (!has_last) return;
+  for (i64 i = 0; i < count; i++)
+    for (i64 c = 0; c < 3; c++)
+      if (offset[i] == last) planes[c][at + i] = image.pixels[last + 1 + c];
+}
 void gather_words(const Image &image, i64 count, bool has_last, i64 ahead, Planes planes, i64 at, Scratch &s) {
   i32 *__restrict offset = s.row.offset.at, *__restrict words = s.row.words.at;
   const i32 last = (i32)(image.bytes() - LOAD);
@@ -173,6 +193,14 @@ struct FixedLine {
   i64 ahead_u, ahead_v;  // distance to the source of the pixel a few rows below
 };
 
+template <class Element> void gather_rgb_line(const ImageOf<Element> &image, const FixedLine &line,
+                                              PlanesOf<Element> planes, i64 at, Scratch &s) {
+  const i32 most = fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, 3, line.count,
+                                 s.row.offset.at);
+  const i64 ahead = image.bytes() > PREFETCHED ? 3 * (image.width * line.ahead_v + line.ahead_u) : 0;
+  gather_words(image, line.count, most > image.bytes() / (i64)sizeof(Element) - LOAD, ahead, planes, at, s);
+}
+
 template <class Element>
 void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<Element> planes, i64 at, Scratch &s) {
   if (image.channels == 1) {
@@ -183,50 +211,46 @@ void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<
     for (i64 i = 0; i < line.count; i++) out[i] = image.pixels[offset[i]];
     return;
   }
-  for (i64 i = 0; i < line.count; i++) {
-    const i64 y = (line.v + line.dv * i) >> FIXED_BITS, x = (line.u + line.du * i) >> FIXED_BITS;
-    const Element *pixel = image.pixels + image.channels * (y * image.width + x);
-    for (i64 c = 0; c < image.channels; c++) planes[c][at + i] = pixel[c];
+  if (!fits_offsets(image)) {
+    for (i64 i = 0; i < line.count; i++) {
+      const i64 y = (line.v + line.dv * i) >> FIXED_BITS, x = (line.u + line.du * i) >> FIXED_BITS;
+      const Element *pixel = image.pixels + image.channels * (y * image.width + x);
+      for (i64 c = 0; c < image.channels; c++) planes[c][at + i] = pixel[c];
+    }
+    return;
   }
-}
-void gather_line(const Image &image, const FixedLine &line, Planes planes, i64 at, Scratch &s) {
-  if (!fits_offsets(image)) return gather_line<u8>(image, line, planes, at, s);
-  const i32 most = fixed_offsets((u32)line.u, (u32)line.du, (u32)line.v, (u32)line.dv, (i32)image.width, 3, line.count,
-                                 s.row.offset.at);
-  const i64 ahead = image.bytes() > PREFETCHED ? 3 * (image.width * line.ahead_v + line.ahead_u) : 0;
-  gather_words(image, line.count, most > image.bytes() - LOAD, ahead, planes, at, s);
+  if constexpr (IS_OF_IMAGES<Element>) gather_rgb_line(image, line, planes, at, s);
 }
 
 // Copies the pixels at `column` and `line`.
-template <class Element> void gather_pixels(const ImageOf<Element> &image, i64, i64 width, Scratch &s) {
-  const i32 *column = s.row.column.at, *line = s.row.line.at;
+template <class Element> void gather_pixels(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
   const PlanesOf<Element> planes = s.row.planes<Element>();
-  for (i64 x = 0; x < width; x++) {
-    const Element *pixel = image.pixels + image.channels * (line[x] * image.width + column[x]);
-    for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixel[c];
+  if (!fits_offsets(image)) {
+    const i32 *column = s.row.column.at, *line = s.row.line.at;
+    for (i64 x = 0; x < width; x++) {
+      const Element *pixel = image.pixels + image.channels * (line[x] * image.width + column[x]);
+      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixel[c];
+    }
+    return;
   }
-}
-void gather_pixels(const Image &image, i64 y, i64 width, Scratch &s) {
-  if (!fits_offsets(image)) return gather_pixels<u8>(image, y, width, s);
   const i64 middle = width / 2, before = s.row.offset[middle];
   const i32 most = pixel_offsets(s.row.column.at, s.row.line.at, (i32)image.width, width, s.row.offset.at);
   // Extrapolates the distance between this row and the row before.
   i64 ahead = 0;
   if (y > 0 && image.bytes() > PREFETCHED) ahead = (s.row.offset[middle] - before) * ROWS_AHEAD;
-  gather_words(image, width, most > image.bytes() - LOAD, ahead, s.row.planes(), 0, s);
+  gather_words(image, width, most > image.bytes() / (i64)sizeof(Element) - LOAD, ahead, planes, 0, s);
 }
 
 // Copies the pixels of a line at `column`; pixels before the first column are arbitrary.
 template <class Element>
 void gather_columns(const ImageOf<Element> &image, i64 line, i64 width, PlanesOf<Element> planes, Scratch &s) {
-  const i32 *column = s.row.column.at;
-  const Element *pixels = image.pixels + image.channels * line * image.width;
-  for (i64 x = 0; x < width; x++)
-    for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixels[image.channels * max_of(column[x], 0) + c];
-}
-void gather_columns(const Image &image, i64 line, i64 width, Planes planes, Scratch &s) {
-  if (!fits_offsets(image)) return gather_columns<u8>(image, line, width, planes, s);
   const i32 *__restrict column = s.row.column.at;
+  if (!fits_offsets(image)) {
+    const Element *pixels = image.pixels + image.channels * line * image.width;
+    for (i64 x = 0; x < width; x++)
+      for (i64 c = 0; c < image.channels; c++) planes[c][x] = pixels[image.channels * max_of(column[x], 0) + c];
+    return;
+  }
   i32 *__restrict offset = s.row.offset.at;
   const i32 start = (i32)(3 * line * image.width);
   for (i64 x = 0; x < width; x++) offset[x] = start + 3 * max_of(column[x], 0);

@@ -41,13 +41,16 @@ void prepare_tables(const Row &row, i64 slot, i64 image_height, i64 image_width,
 template <class Element>
 void read_table_row(const ImageOf<Element> &image, i64 slot, i64 y, i64 width, PlanesOf<Element> planes, Scratch &s);
 
+// Size of an image, in bytes, whose slanted rows are prefetched with the first: it fits into the second-level cache. Of
+// larger images of uint16 and float32, each row prefetches what later rows read.
+template <class Element> constexpr i64 SLANTED = HAS_LEVELS<Element> ? 1 << 19 : 1 << 18;
+
 // Prefetches a small image if its rows are read slanted, because hardware prefetchers do not predict such reads.
 // `slant`: source lines per output column.
 template <class Element> void prefetch_slanted(const ImageOf<Element> &image, f64 slant, i64 width) {
-  // Number of source lines that hardware prefetchers track; bytes of the second-level cache that are free for this.
+  // Number of source lines that hardware prefetchers track.
   constexpr f64 FOLLOWED = 8;
-  constexpr i64 CACHED = 1 << 19;
-  if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= CACHED) prefetch(image.pixels, image.bytes());
+  if (fabs(slant) * (f64)width > FOLLOWED && image.bytes() <= SLANTED<Element>) prefetch(image.pixels, image.bytes());
 }
 
 // Fills the columns outside of a range or, after a chain, the columns that left the image at each of `count` maps.

@@ -281,12 +281,7 @@ VG_INLINE Register odd_bytes(Register a) { return right_u16<8>(a); }
 
 #endif
 
-// Converts 32-bit lanes to float32, and back by truncation; numbers must fit into 32 bits.
 typedef i32 IntLanes __attribute__((vector_size(REGISTER)));
-typedef f32 FloatLanes __attribute__((vector_size(REGISTER)));
-VG_INLINE FloatLanes to_floats(Register a) { return __builtin_convertvector((IntLanes)a, FloatLanes); }
-VG_INLINE Register truncate(FloatLanes a) { return (Register) __builtin_convertvector(a, IntLanes); }
-VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
 
 // Saturates two registers of i16 to bytes, both in memory order.
 VG_INLINE Register natural8(Register a, Register b) {

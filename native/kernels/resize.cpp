@@ -2,8 +2,8 @@
 
 #include "interleave.h"
 #include "nearest.h"
-#include "registers.h"
 #include "scratch.h"
+#include "taps.h"
 
 namespace vg::VG_LEVEL {
 namespace {
@@ -227,15 +227,86 @@ i64 resize_by_windows(const ResizeScratch &r, const u8 *source, const u8 *end, i
 
 #endif
 
-bool pack_weights(ResizeScratch &r) {
+// ---- The horizontal pass for three channels of uint16 and float32: LANES / 4 outputs at a time.
+
+constexpr i64 OUTPUTS = LANES / 4;
+
+bool pack_floats(ResizeScratch &r) {
+  const i64 outputs = round_up(r.x.size, OUTPUTS), taps = r.x.most;
+  if (!r.packed.reserve(16 * outputs * taps) || !r.offsets.reserve(outputs)) return false;
+  for (i64 output = 0; output < outputs; output++) {
+    r.offsets[output] = 3 * r.x.first[output];
+    f32 *to = (f32 *)r.packed.at + 4 * (output / OUTPUTS * taps * OUTPUTS + output % OUTPUTS);
+    for (i64 tap = 0; tap < taps; tap++, to += LANES)
+      for (int c = 0; c < 4; c++) to[c] = r.x.weights_of<f32>(output)[tap];
+  }
+  return true;
+}
+
+// Inlined for each constant number of taps.
+template <class Element>
+VG_INLINE i64 resize_pixels(const ResizeScratch &r, const Element *source, const Element *end, i64 taps, Element *out) {
+  const f32 *weights = (const f32 *)r.packed.at;
+  i64 output = 0;
+  for (; output < r.x.size; output += OUTPUTS, weights += taps * LANES) {
+    const i32 *offset = r.offsets.at + output;
+    // Offsets never decrease.
+    if (source + offset[OUTPUTS - 1] + 3 * taps + 1 > end) break;
+    Floats sum = {};
+    for (i64 tap = 0; tap < taps; tap++) {
+      const Element *at = source + 3 * tap;
+      const Register pixels = join_16([=](int i) { return load_four(at + offset[i / 4]); });
+      sum += to_values<Element>(pixels) * load<Floats>(weights + tap * LANES);
+    }
+    // Writes one value beyond each pixel: the next pixel overwrites it.
+    Element pixels[LANES];
+    store_values(pixels, sum + HALF_UP<Element>);
+    for (i64 i = 0; i < OUTPUTS; i++) memcpy(out + 3 * (output + i), pixels + 4 * i, 4 * sizeof(Element));
+  }
+  return output;
+}
+
+// The same for one channel: four taps of LANES outputs at a time.
+template <class Element>
+i64 resize_gray(const ResizeScratch &r, const Element *source, const Element *end, Element *out) {
+  const i64 taps = round_up(r.x.most, 4);
+  const i32 *first = r.x.first.at;
+  i64 output = 0;
+  for (; output + LANES <= r.x.size; output += LANES) {
+    if (source + first[output + LANES - 1] + taps > end) break;
+    Register sums[4], split[4];
+    for (i64 k = 0; k < 4; k++) {
+      Floats sum = {};
+      for (i64 tap = 0; tap < taps; tap += 4) {
+        const Register values = join_16([=](i64 i) { return load_four(source + first[output + k + i] + tap); });
+        const Register weights = join_16([=, &r](i64 i) { return load<Part>(r.x.weights_of(output + k + i) + tap); });
+        sum += to_values<Element>(values) * (Floats)weights;
+      }
+      sums[k] = (Register)sum;
+    }
+    split_pixels(sums, split);
+    const Floats total = (Floats)split[0] + (Floats)split[1] + (Floats)split[2] + (Floats)split[3];
+    store_values(out + output, total + HALF_UP<Element>);
+  }
+  return output;
+}
+
+template <class Element> bool pack_weights(ResizeScratch &r) {
+  if constexpr (!HAS_LEVELS<Element>) return pack_floats(r);
   r.has_windows = fits_windows(r.x);
   return r.has_windows ? pack_windows(r) : pack_pairs(r);
 }
 
 // Resizes the first outputs of a row along x by vectors; returns their number. `resize_row` computes the others.
-template <class Element>
-i64 resize_vectors(const ResizeScratch &, const Element *, const Element *, i64, i64, Element *) {
-  return 0;
+template <class Element> i64 resize_vectors(const ResizeScratch &r, const Element *source, const Element *end,
+                                            i64 shift, i64 channels, Element *out) {
+  source -= channels * shift;
+  if (channels == 1) return resize_gray(r, source, end, out);
+  switch (r.x.most) {
+    case 2: return resize_pixels(r, source, end, 2, out);
+    case 3: return resize_pixels(r, source, end, 3, out);
+    default: return resize_pixels(r, source, end, r.x.most, out);
+  }
 }
 i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
   if (channels != 3) return 0;
@@ -283,7 +354,19 @@ VG_INLINE void mix_blocks(const u8 *source, i64 stride, i64 bytes, i64 count, i6
 // line with a weight.
 template <class Element>
 void mix_lines(ResizeScratch &r, const Element *source, i64 stride, i64 count, i64 y, Element *out) {
-  for (i64 i = 0; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of<SumOf<Element>>(y), r.y.count[y]);
+  i64 i = 0;
+  if constexpr (!HAS_LEVELS<Element>) {
+    constexpr int VECTORS = 4;
+    for (; i + VECTORS * LANES <= count; i += VECTORS * LANES) {
+      Floats sums[VECTORS] = {};
+      for (i64 tap = 0; tap < r.y.count[y]; tap++) {
+        const Floats weight = all_floats(r.y.weights_of<f32>(y)[tap]);
+        for (int k = 0; k < VECTORS; k++) sums[k] += load_floats(source + tap * stride + i + k * LANES) * weight;
+      }
+      for (int k = 0; k < VECTORS; k++) store_values(out + i + k * LANES, sums[k] + HALF_UP<Element>);
+    }
+  }
+  for (; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of<SumOf<Element>>(y), r.y.count[y]);
 }
 void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y, u8 *out) {
   const i64 count = r.y.count[y], pairs = (count + 1) / 2;
@@ -318,15 +401,18 @@ template <class Element> bool prepare_resize(const Row &row, i64 slot, const Ima
   if (!r.y.fill<SumOf<Element>>(image.height, args[0], args[2], height, filter)) return false;
   if (!r.mixed.reserve(SIZE * source_values + 2 * BLOCK) || !r.row.reserve(SIZE * out_values + BLOCK)) return false;
   if (!r.line_weights.reserve(r.y.taps * REGISTER)) return false;
-  if (HAS_LEVELS<Element> && channels == 3 && !pack_weights(r)) return false;
+  if (channels == 3 && !pack_weights<Element>(r)) return false;
   if (is_vertical_first(args) || y.is_empty()) return true;
   r.first_line = r.y.first[y.first];
   const i64 lines = r.y.end_of(y.end - 1) - r.first_line;
   if (!r.band.reserve(SIZE * lines * out_values + BLOCK)) return false;
   const Element *end = image.pixels + image.height * source_values;
-  for (i64 line = 0; line < lines; line++)
-    resize_row(r, image.pixels + (r.first_line + line) * source_values, end, 0, channels,
+  for (i64 line = 0; line < lines; line++) {
+    const Element *source = image.pixels + (r.first_line + line) * source_values;
+    // Floats may be NaN, also times a weight of 0: vectors read nothing after the row.
+    resize_row(r, source, HAS_LEVELS<Element> ? end : source + source_values, 0, channels,
                (Element *)r.band.at + line * out_values);
+  }
   return true;
 }
 
@@ -341,7 +427,8 @@ void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i
     const i64 stride = channels * image.width, left = r.x.first[0];
     const i64 count = channels * (r.x.end_of(width - 1) - left);
     mix_lines(r, image.pixels + r.y.first[y] * stride + channels * left, stride, count, y, mixed);
-    resize_row(r, (const Element *)mixed, mixed + stride + 2 * BLOCK, left, channels, out);
+    const Element *end = mixed + (HAS_LEVELS<Element> ? stride + 2 * BLOCK : count);
+    resize_row(r, (const Element *)mixed, end, left, channels, out);
   } else {
     const i64 count = channels * width;
     mix_lines(r, band + (r.y.first[y] - r.first_line) * count, count, count, y, out);

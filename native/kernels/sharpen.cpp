@@ -7,6 +7,12 @@
 namespace vg::VG_LEVEL {
 namespace {
 
+// Converts 32-bit lanes to float32, and back by truncation; numbers must fit into 32 bits.
+typedef f32 FloatLanes __attribute__((vector_size(REGISTER)));
+VG_INLINE FloatLanes to_floats(Register a) { return __builtin_convertvector((IntLanes)a, FloatLanes); }
+VG_INLINE Register truncate(FloatLanes a) { return (Register) __builtin_convertvector(a, IntLanes); }
+VG_INLINE FloatLanes all_floats(f32 value) { return FloatLanes{} + value; }
+
 // Fraction bits of a factor in fixed point, and the number of its low bits, which are multiplied separately.
 constexpr int FACTOR_BITS = 22, LOW_BITS = 7;
 // Products of a factor and the difference of two values fit into 32 bits up to this factor.

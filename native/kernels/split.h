@@ -34,17 +34,93 @@ typedef u8 Bytes16 __attribute__((vector_size(16)));
 #define VG_EACH_16(F) VG_EACH_8(F, 0), VG_EACH_8(F, 8)
 
 // `split_step` splits SPLIT_STEP RGB pixels; `is_mirrored`: in reverse order.
-#if VG_VBMI  // vpermi2b
-constexpr i64 SPLIT_STEP = 64;
+#if VG_AVX2  // vpshufb: two segments of 16 bytes per channel in one register, within which bytes move
+template <class Element> constexpr i64 SPLIT_STEP = 32 / sizeof(Element);
 
-template <bool is_mirrored> constexpr ByteTable rgb_positions(int c) {
+// The number of elements of `size` bytes in 16.
+constexpr int lanes_of(int size) { return 16 / size; }
+// For each j, exactly one of a segment's three vectors has channel c in byte j.
+template <int size> constexpr ByteTable rgb_blend(int c, int k) {
+  return byte_table([=](int j) { return (lanes_of(size) * k + j % 16 / size) % 3 == c ? 255 : 0; });
+}
+template <int size, bool is_mirrored> constexpr ByteTable rgb_positions(int c) {
+  constexpr int LANES_16 = lanes_of(size);
+  return byte_table([=](int i) {
+    const int lane = i % 16 / size, pixel = is_mirrored ? LANES_16 - 1 - lane : lane;
+    return (3 * pixel + c) % LANES_16 * size + i % size;
+  });
+}
+VG_INLINE __m256i load_table(const ByteTable &table) { return _mm256_load_si256((const __m256i *)table.at); }
+VG_INLINE __m256i load_halves(const void *low, const void *high) {
+  const __m128i a = _mm_loadu_si128((const __m128i *)low), b = _mm_loadu_si128((const __m128i *)high);
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+}
+
+template <int size, int c, bool is_mirrored> VG_INLINE __m256i rgb_channel(const __m256i *parts) {
+  static constexpr ByteTable SECOND = rgb_blend<size>(c, 1);
+  static constexpr ByteTable THIRD = rgb_blend<size>(c, 2);
+  static constexpr ByteTable POSITIONS = rgb_positions<size, is_mirrored>(c);
+  const __m256i two = _mm256_blendv_epi8(parts[0], parts[1], load_table(SECOND));
+  return _mm256_shuffle_epi8(_mm256_blendv_epi8(two, parts[2], load_table(THIRD)), load_table(POSITIONS));
+}
+
+template <bool is_mirrored, class Element>
+VG_INLINE void split_step(const Element *source, Element *red, Element *green, Element *blue) {
+  constexpr int SIZE = sizeof(Element);
+  const u8 *at = (const u8 *)source, *low = at + (is_mirrored ? 48 : 0), *high = at + (is_mirrored ? 0 : 48);
+  __m256i parts[3];
+  for (int k = 0; k < 3; k++) parts[k] = load_halves(low + 16 * k, high + 16 * k);
+  _mm256_storeu_si256((__m256i *)red, rgb_channel<SIZE, 0, is_mirrored>(parts));
+  _mm256_storeu_si256((__m256i *)green, rgb_channel<SIZE, 1, is_mirrored>(parts));
+  _mm256_storeu_si256((__m256i *)blue, rgb_channel<SIZE, 2, is_mirrored>(parts));
+}
+#elif VG_SSSE3 || !defined(__x86_64__)  // pshufb, tbl
+template <class Element> constexpr i64 SPLIT_STEP = 16 / sizeof(Element);
+
+template <int size, int c, bool is_mirrored> VG_INLINE Bytes16 rgb_channel(Bytes16 x, Bytes16 y, Bytes16 z) {
+#define VG_PIXEL(i) (is_mirrored ? 16 / size - 1 - (i) / size : (i) / size)
+#define VG_AT(i) ((3 * VG_PIXEL(i) + c) * size + (i) % size)
+#define VG_OF_TWO(i) (VG_AT(i) < 32 ? VG_AT(i) : 0)
+#define VG_OF_THIRD(i) (VG_AT(i) < 32 ? (i) : VG_AT(i) - 16)
+  const Bytes16 two = __builtin_shufflevector(x, y, VG_EACH_16(VG_OF_TWO));
+  return __builtin_shufflevector(two, z, VG_EACH_16(VG_OF_THIRD));
+#undef VG_PIXEL
+#undef VG_AT
+#undef VG_OF_TWO
+#undef VG_OF_THIRD
+}
+
+template <bool is_mirrored, class Element>
+VG_INLINE void split_step(const Element *source, Element *red, Element *green, Element *blue) {
+  constexpr int SIZE = sizeof(Element);
+  const u8 *at = (const u8 *)source;
+  const Bytes16 x = load<Bytes16>(at), y = load<Bytes16>(at + 16), z = load<Bytes16>(at + 32);
+  store(red, rgb_channel<SIZE, 0, is_mirrored>(x, y, z));
+  store(green, rgb_channel<SIZE, 1, is_mirrored>(x, y, z));
+  store(blue, rgb_channel<SIZE, 2, is_mirrored>(x, y, z));
+}
+#else
+template <class Element> constexpr i64 SPLIT_STEP = 1;
+
+template <bool is_mirrored, class Element>
+VG_INLINE void split_step(const Element *source, Element *red, Element *green, Element *blue) {
+  *red = source[0];
+  *green = source[1];
+  *blue = source[2];
+}
+#endif
+
+#if VG_VBMI  // vpermi2b
+template <> constexpr i64 SPLIT_STEP<u8> = 64;
+
+template <bool is_mirrored> constexpr ByteTable byte_positions(int c) {
   return byte_table([c](int i) { return 3 * (is_mirrored ? 63 - i : i) + c; });
 }
 
 template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red, u8 *green, u8 *blue) {
-  static constexpr ByteTable REDS = rgb_positions<is_mirrored>(0);
-  static constexpr ByteTable GREENS = rgb_positions<is_mirrored>(1);
-  static constexpr ByteTable BLUES = rgb_positions<is_mirrored>(2);
+  static constexpr ByteTable REDS = byte_positions<is_mirrored>(0);
+  static constexpr ByteTable GREENS = byte_positions<is_mirrored>(1);
+  static constexpr ByteTable BLUES = byte_positions<is_mirrored>(2);
   const __m512i a = _mm512_loadu_si512(source), b = _mm512_loadu_si512(source + 64);
   const __m512i c = _mm512_loadu_si512(source + 128);
   auto channel = [&](const ByteTable &table) {
@@ -56,85 +132,26 @@ template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red,
   _mm512_storeu_si512(green, channel(GREENS));
   _mm512_storeu_si512(blue, channel(BLUES));
 }
-#elif VG_AVX2  // vpshufb: two segments of 16 pixels in one register, within which bytes move
-constexpr i64 SPLIT_STEP = 32;
-
-// For each j, exactly one of a segment's three vectors has channel c in byte j.
-constexpr ByteTable rgb_blend(int c, int k) {
-  return byte_table([=](int j) { return (c - j % 16 + 18) % 3 == k ? 255 : 0; });
-}
-template <bool is_mirrored> constexpr ByteTable rgb_positions(int c) {
-  return byte_table([=](int i) { return (3 * (is_mirrored ? 15 - i % 16 : i % 16) + c) % 16; });
-}
-VG_INLINE __m256i load_table(const ByteTable &table) { return _mm256_load_si256((const __m256i *)table.at); }
-VG_INLINE __m256i load_halves(const u8 *low, const u8 *high) {
-  const __m128i a = _mm_loadu_si128((const __m128i *)low), b = _mm_loadu_si128((const __m128i *)high);
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
-}
-
-template <int c, bool is_mirrored> VG_INLINE __m256i rgb_channel(const __m256i *parts) {
-  static constexpr ByteTable SECOND = rgb_blend(c, 1);
-  static constexpr ByteTable THIRD = rgb_blend(c, 2);
-  static constexpr ByteTable POSITIONS = rgb_positions<is_mirrored>(c);
-  const __m256i two = _mm256_blendv_epi8(parts[0], parts[1], load_table(SECOND));
-  return _mm256_shuffle_epi8(_mm256_blendv_epi8(two, parts[2], load_table(THIRD)), load_table(POSITIONS));
-}
-
-template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red, u8 *green, u8 *blue) {
-  const u8 *low = source + (is_mirrored ? 48 : 0), *high = source + (is_mirrored ? 0 : 48);
-  __m256i parts[3];
-  for (int k = 0; k < 3; k++) parts[k] = load_halves(low + 16 * k, high + 16 * k);
-  _mm256_storeu_si256((__m256i *)red, rgb_channel<0, is_mirrored>(parts));
-  _mm256_storeu_si256((__m256i *)green, rgb_channel<1, is_mirrored>(parts));
-  _mm256_storeu_si256((__m256i *)blue, rgb_channel<2, is_mirrored>(parts));
-}
-#elif VG_SSSE3 || !defined(__x86_64__)  // pshufb, tbl
-constexpr i64 SPLIT_STEP = 16;
-
-template <int c, bool is_mirrored> VG_INLINE Bytes16 rgb_channel(Bytes16 x, Bytes16 y, Bytes16 z) {
-#define VG_AT(i) (3 * (is_mirrored ? 15 - (i) : (i)) + c)
-#define VG_OF_TWO(i) (VG_AT(i) < 32 ? VG_AT(i) : 0)
-#define VG_OF_THIRD(i) (VG_AT(i) < 32 ? (i) : VG_AT(i) - 16)
-  const Bytes16 two = __builtin_shufflevector(x, y, VG_EACH_16(VG_OF_TWO));
-  return __builtin_shufflevector(two, z, VG_EACH_16(VG_OF_THIRD));
-#undef VG_AT
-#undef VG_OF_TWO
-#undef VG_OF_THIRD
-}
-
-template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red, u8 *green, u8 *blue) {
-  const Bytes16 x = load<Bytes16>(source), y = load<Bytes16>(source + 16), z = load<Bytes16>(source + 32);
-  store(red, rgb_channel<0, is_mirrored>(x, y, z));
-  store(green, rgb_channel<1, is_mirrored>(x, y, z));
-  store(blue, rgb_channel<2, is_mirrored>(x, y, z));
-}
-#else
-constexpr i64 SPLIT_STEP = 1;
-
-template <bool is_mirrored> VG_INLINE void split_step(const u8 *source, u8 *red, u8 *green, u8 *blue) {
-  *red = source[0];
-  *green = source[1];
-  *blue = source[2];
-}
 #endif
 
 // Splits `count` RGB pixels into planes. Reads and writes nothing outside them.
 template <bool is_mirrored, class Element>
 VG_INLINE void split_rgb(const Element *source, i64 count, Element *red, Element *green, Element *blue) {
-  VG_SCALAR_LOOP
-  for (i64 i = 0; i < count; i++) {
-    const Element *pixel = source + 3 * (is_mirrored ? count - 1 - i : i);
-    red[i] = pixel[0];
-    green[i] = pixel[1];
-    blue[i] = pixel[2];
+  constexpr i64 STEP = SPLIT_STEP<Element>;
+  if (count < STEP) {
+    VG_SCALAR_LOOP
+    for (i64 i = 0; i < count; i++) {
+      const Element *pixel = source + 3 * (is_mirrored ? count - 1 - i : i);
+      red[i] = pixel[0];
+      green[i] = pixel[1];
+      blue[i] = pixel[2];
+    }
+    return;
   }
-}
-template <bool is_mirrored> VG_INLINE void split_rgb(const u8 *source, i64 count, u8 *red, u8 *green, u8 *blue) {
-  if (count < SPLIT_STEP) return split_rgb<is_mirrored, u8>(source, count, red, green, blue);
   // The last step overlaps the one before it.
-  for (i64 x = 0; x < count; x += SPLIT_STEP) {
-    const i64 i = min_of(x, count - SPLIT_STEP);
-    split_step<is_mirrored>(source + 3 * (is_mirrored ? count - SPLIT_STEP - i : i), red + i, green + i, blue + i);
+  for (i64 x = 0; x < count; x += STEP) {
+    const i64 i = min_of(x, count - STEP);
+    split_step<is_mirrored>(source + 3 * (is_mirrored ? count - STEP - i : i), red + i, green + i, blue + i);
   }
 }
 

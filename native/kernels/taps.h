@@ -1,6 +1,7 @@
 // Taps of interpolated pixels in registers. Each 16 bytes of a register hold four consecutive pixels: first i to i + 3,
 // then i + 4 to i + 7, ... Therefore results need no move across groups of 16 bytes.
 #pragma once
+#include "lanes.h"
 #include "registers.h"
 #include "split.h"
 
@@ -30,5 +31,74 @@ VG_INLINE Register load_spread16(const i16 *at) {
 }
 
 #endif
+
+// ---- Pixels of three channels of uint16 or float32, as four 32-bit numbers each; the last number is arbitrary. Of one
+// channel, four adjacent pixels.
+
+VG_INLINE Part load_four(const f32 *at) { return load<Part>(at); }
+VG_INLINE Part load_four(const u16 *at) {
+#if defined(__SSE4_1__)  // pmovzxwd
+  return (Part)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)at));
+#else
+  typedef u16 Words4 __attribute__((vector_size(8)));
+  typedef i32 Numbers4 __attribute__((vector_size(16)));
+  return (Part) __builtin_convertvector(load<Words4>(at), Numbers4);
+#endif
+}
+
+// Loads the pixels at every fourth offset.
+template <class Element> VG_INLINE Register load_pixels(const Element *at, const i32 *offset) {
+  return join_16([=](int i) { return load_four(at + offset[i]); });
+}
+
+template <class Element> VG_INLINE Floats to_values(Register numbers) {
+  if constexpr (IS_FLOAT<Element>) return (Floats)numbers;
+  else return to_floats((Ints)numbers);
+}
+
+// Loads two adjacent pixels at every fourth offset.
+struct TwoPixels {
+  Floats first, second;
+};
+VG_INLINE TwoPixels load_two_pixels(const f32 *at, const i32 *offset) {
+  return {(Floats)load_pixels(at, offset), (Floats)load_pixels(at + 3, offset)};
+}
+VG_INLINE TwoPixels load_two_pixels(const u16 *at, const i32 *offset) {
+#if VG_SSSE3  // pshufb
+  const Register both = join_16([=](int i) { return load<Part>(at + offset[i]); });
+  const Register first = move_bytes(both, _mm_setr_epi8(0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1));
+  const Register second = move_bytes(both, _mm_setr_epi8(6, 7, -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1));
+  return {to_floats((Ints)first), to_floats((Ints)second)};
+#else
+  return {to_values<u16>(load_pixels(at, offset)), to_values<u16>(load_pixels(at + 3, offset))};
+#endif
+}
+
+// Prefetches the pixels of LANES offsets, which are adjacent or in a line.
+template <class Element> VG_INLINE void prefetch_pixels(const Element *at, const i32 *offset) {
+  for (i64 k = 0; k < LANES; k += 4) __builtin_prefetch(at + offset[k], 0, 3);
+}
+
+// Repeats number k of each four numbers four times (shufps).
+template <int k> VG_INLINE Floats repeat(Floats a) {
+#if defined(VG_WIDE)
+  return (Floats)VG_WIDE(shuffle_ps)((WideFloats)a, (WideFloats)a, k * 0x55);
+#else
+  return __builtin_shufflevector(a, a, k, k, k, k);
+#endif
+}
+
+// Transposes LANES pixels to channels. Register k has the pixels k, k + 4, ...
+VG_INLINE void split_pixels(const Register (&pixels)[4], Register (&channels)[4]) {
+  const Register low = low32(pixels[0], pixels[1]), high = low32(pixels[2], pixels[3]);
+  channels[0] = low64(low, high);
+  channels[1] = high64(low, high);
+  const Register low_last = high32(pixels[0], pixels[1]), high_last = high32(pixels[2], pixels[3]);
+  channels[2] = low64(low_last, high_last);
+  channels[3] = high64(low_last, high_last);
+}
+
+VG_INLINE void store_numbers(f32 *at, Register numbers) { store(at, numbers); }
+VG_INLINE void store_numbers(u16 *at, Register numbers) { store_ints(at, (Ints)numbers); }
 
 }  // namespace vg::VG_LEVEL
