@@ -198,6 +198,20 @@ DEFECTS: tuple[Defect, ...] = (
         tests=("tests/executors/cuda/test_interpreted.py",),
     ),
     Defect(
+        name="cuda-plane-of-a-square-between-passes",
+        anchor="store_canvas",
+        search="height.to(tl.int64) * width",
+        replace="height.to(tl.int64) * height",
+        tests=("tests/executors/cuda/test_interpreted.py",),
+    ),
+    Defect(
+        name="cuda-extremes-of-pixels-outside",
+        anchor="_add_extremes",
+        search="tl.where(seen, key, L.LAST_KEY)",
+        replace="key",
+        tests=("tests/executors/cuda/test_interpreted.py",),
+    ),
+    Defect(
         name="cuda-bias-of-another-channel",
         anchor="store_result",
         search="tl.load(scale + 4)",
