@@ -86,6 +86,17 @@ def test_chains_with_grids(flags: int) -> None:
     check_against_cpu(program_of(chains, images), images, chains)
 
 
+def test_the_last_map_outside_of_which_a_pixel_lies_gives_its_fill() -> None:
+    maps = [
+        rotate(33.0, fill=(255, 0, 9)),
+        step(Op.TRANSLATE_X, 9.0, fill=(1, 2, 3)),
+        step(Op.SHEAR_X, 0.4, fill=(9, 200, 7)),
+    ]
+    images = [photo(17, 40), photo(21, 33)]
+    chains = [maps, maps[::-1]]
+    check_against_cpu(program_of(chains, images), images, chains)
+
+
 def test_statistics_on_both_sides_of_a_crop() -> None:
     """Measured at once, they would both see the image before the crop."""
     images = [photo(40, 50), photo(30, 33)]
