@@ -128,6 +128,8 @@ FAMILIES: dict[str, tuple[str, list[list[str]]]] = {
             ["RandomToneCurve(0.1)", "RandomToneCurve(0.3)"],
             ["AutoContrast()"],
             ["RandomAutocontrast(p=1)"],
+            ["PercentileStretch()", "PercentileStretch(10, 90)", "PercentileStretch(25, 75)"],
+            ["Window(128, 200)", "Window(128, 100)", "Window(80, 160)"],
             ["Equalize()"],
             ["RandomEqualize(p=1)"],
             ["CLAHE(1.0)", "CLAHE(4.0)", "CLAHE(12.0)"],

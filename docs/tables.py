@@ -20,7 +20,7 @@ from variegate.interop.convert.albumentations import COMPOSITIONS, from_albument
 from variegate.interop.convert.albumentations_arguments import VERSIONS, library_defaults
 from variegate.interop.convert.torchvision import NOTHING, SAME
 from variegate.interop.convert.torchvision import REFUSED as torchvision_refused
-from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.ops import tone, windows  # noqa: F401  # which declare instructions
 from variegate.ops.base import Transform
 from variegate.policies.spaces import Rule, space
 from variegate.program.ops import NEEDS_RGB, SPECS, Kind, Op, OpSpec

@@ -17,7 +17,7 @@ import numpy as np
 from variegate.apps.check import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
-from variegate.ops import fields
+from variegate.ops import fields, windows  # noqa: F401  # which declares an instruction
 from variegate.program import coords, depth, elementary, ops, passes, pixel_functions, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs

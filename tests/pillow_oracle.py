@@ -111,6 +111,12 @@ def _hue(image: Image.Image, args: Sequence[float], flags: int, colour: Any) -> 
     return Image.merge("HSV", (Image.fromarray(turned.astype(np.uint8)), s, v)).convert("RGB")
 
 
+def _window(image: Image.Image, args: Sequence[float], flags: int, colour: Any) -> Image.Image:
+    center, width = args
+    table = [min(max(int(255 * ((level - center) / width + 0.5) + 0.5), 0), 255) for level in range(256)]
+    return image.point(table * len(image.getbands()))
+
+
 def _gamma(image: Image.Image, args: Sequence[float], flags: int, colour: Any) -> Image.Image:
     # torchvision's adjust_gamma on PIL images.
     gamma, gain = args
@@ -172,5 +178,7 @@ ORACLES: dict[str, Callable[[Image.Image, Sequence[float], int, Any], Image.Imag
     "PERMUTE": _permute,
     "RGB_SHIFT": _rgb_shift,
     "AUTOCONTRAST": lambda image, *_: ImageOps.autocontrast(image),
+    "PERCENTILE_STRETCH": lambda image, args, *_: ImageOps.autocontrast(image, (args[0], 100 - args[1])),
+    "WINDOW": _window,
     "EQUALIZE": lambda image, *_: ImageOps.equalize(image),
 }

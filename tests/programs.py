@@ -14,7 +14,7 @@ from tests.images import Image, gray, noise, photo
 from tests.ops.examples import EXAMPLES
 from tests.oracle.geometry import rotation
 from variegate.augmenter.augmenter import Augmenter
-from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.ops import tone, windows  # noqa: F401  # which declare instructions
 from variegate.program.coords import STEP_BITS, WEIGHS_TWICE
 from variegate.program.ops import (
     INTERPOLATION_BITS,
@@ -105,7 +105,7 @@ def program_of(
 def emit(sampling: Sampling, row: int, taken: Step) -> None:
     args: tuple[float, ...] = taken.args
     if taken.op is Op.LUT:
-        args = (sampling.add_lut(taken.table),)
+        args = (sampling.add_curve(taken.table),)
     elif taken.op is Op.COLOR_MATRIX:
         args = (sampling.add_matrix(taken.table),)
     elif taken.op is Op.CONVOLVE_FLOAT:
@@ -377,12 +377,17 @@ _ARGUMENTS: dict[Op, Callable[[np.random.Generator, int, int], Any]] = {
     Op.GRAYSCALE: _nothing,
     Op.PERMUTE: lambda rng, h, w: tuple(rng.permutation(3)),
     Op.RGB_SHIFT: lambda rng, h, w: tuple(rng.integers(-60, 61, 3)),
-    Op.LUT: lambda rng, h, w: step(Op.LUT, table=rng.integers(0, 256, (3, 256), dtype=np.uint8)),
+    Op.LUT: lambda rng, h, w: step(Op.LUT, table=rng.uniform(0, 255, (3, 256))),
+    Op.WINDOW: lambda rng, h, w: (rng.uniform(-20, 280), _pick(rng, 1, 255, rng.uniform(0.1, 500))),
     Op.COLOR_MATRIX: _matrix,
     Op.PIXEL_FUNCTION: lambda rng, h, w: step(Op.PIXEL_FUNCTION, rng.integers(33) / 16, table=POINT),
     Op.CONTRAST: _factor,
     Op.AUTOCONTRAST: _nothing,
     Op.EQUALIZE: _nothing,
+    Op.PERCENTILE_STRETCH: lambda rng, h, w: (
+        _pick(rng, 0, 1, rng.uniform(0, 40)),
+        _pick(rng, 99, rng.uniform(41, 100)),
+    ),
     Op.SHARPNESS: _factor,
     Op.GAUSSIAN_BLUR: lambda rng, h, w: (
         *(2 * rng.integers(5, size=2) + 1),

@@ -102,7 +102,7 @@ def _check_instructions(program: Program, used: BoolArray) -> None:
         refuse(np.isin(opcode, others), "should be a table by now")
     tables = program.tables
     for op, name, table in (
-        (Op.LUT, "LUT", tables.luts),
+        (Op.LUT, "LUT", tables.curves if program.stage == "sampled" or program.depth.is_deep else tables.luts),
         (Op.COLOR_MATRIX, "matrix", tables.matrices),
         (Op.PIXEL_FUNCTION, "pixel function", tables.pixel_functions),
     ):

@@ -9,10 +9,16 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-// CONTRAST and AUTOCONTRAST of a channel: shift + scale * (value - center).
+// CONTRAST, AUTOCONTRAST and PERCENTILE_STRETCH of a channel: shift + scale * (value - center).
 struct Line {
   f32 center, scale, shift;
 };
+
+// Stretches low..high to black..white; without change if they are equal.
+template <class Element> Line stretch(Element low, Element high) {
+  if (low < high) return {(f32)low, WHITE<Element> / ((f32)high - (f32)low), 0};
+  return {0, 1, 0};
+}
 
 // The scale from 0..1. For integers it is almost white + 1, so that truncation maps values just below 1 to white.
 template <class Element> constexpr f32 GREATEST = IS_FLOAT<Element> ? 1 : WHITE<Element> + 0.999f;
@@ -37,6 +43,17 @@ template <class Element> VG_INLINE Element keep_bits(Element value, i64 bits) {
     return min_of(level > 0 ? level : 0, levels - 1) / levels;
   } else {
     return (Element)(value & ~((1 << (8 * (i64)sizeof(Element) - bits)) - 1));
+  }
+}
+
+// Interpolates linearly between a curve's 256 values of 0..255. In float64, because a curve may be steep.
+template <class Element> void apply_curve(const f64 *curve, i64 count, Element *values) {
+  constexpr f64 white = WHITE<Element>;
+  for (i64 x = 0; x < count; x++) {
+    const f64 value = values[x], position = min_of(255.0, value > 0 ? value * (255 / white) : 0);
+    const i32 level = min_of((i32)position, 254);
+    const f64 low = curve[level], high = curve[level + 1];
+    values[x] = round_value<Element>((f32)((low + (position - level) * (high - low)) * (white / 255)));
   }
 }
 
@@ -89,10 +106,73 @@ void measure_extremes(i64 channels, const Outside<Element> &outside, Line *lines
     }
     is_first = false;
   });
-  for (i64 c = 0; c < channels; c++) {
-    if (low[c] < high[c]) lines[c] = {(f32)low[c], WHITE<Element> / ((f32)high[c] - (f32)low[c]), 0};
-    else lines[c] = {0, 1, 0};
+  for (i64 c = 0; c < channels; c++) lines[c] = stretch(low[c], high[c]);
+}
+
+// Unsigned integers in the order of values.
+VG_INLINE u32 key_of(u16 value) { return value; }
+VG_INLINE u32 key_of(f32 value) {
+  const u32 bits = load<u32>(&value);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+template <class Element> Element value_of_key(u32 key) {
+  if constexpr (!IS_FLOAT<Element>) return (Element)key;
+  const u32 bits = key >> 31 ? key & 0x7FFFFFFFu : ~key;
+  return load<Element>(&bits);
+}
+
+// Digits of keys in which PERCENTILE_STRETCH finds its two values, from the highest.
+constexpr int DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS;
+
+// A value that is searched: the upper digits of its key so far, and the number of smaller values that have these.
+struct Rank {
+  u32 upper = 0;
+  i64 rank = 0;
+  u32 counts[DIGITS];  // of the next digit
+
+  void count(u32 digits, i64 pixels) {
+    if (digits >> DIGIT_BITS == upper) counts[digits & (DIGITS - 1)] += (u32)pixels;
   }
+  void take_digit() {
+    u32 digit = 0;
+    while (rank >= counts[digit]) rank -= counts[digit++];
+    upper = upper << DIGIT_BITS | digit;
+  }
+};
+
+// NaN is not counted. Without any values, both ranks are -1 and both keys 0.
+template <class Element, class Each>
+void measure_percentiles(const f64 *args, i64 channels, const Outside<Element> &outside, Line *lines, Each for_each) {
+  // The highest digit of a key has the remaining bits.
+  constexpr int ROUNDS = (8 * (int)sizeof(Element) + DIGIT_BITS - 1) / DIGIT_BITS;
+  Rank ends[3][2];
+  for (int round = 0; round < ROUNDS; round++) {
+    const int shift = DIGIT_BITS * (ROUNDS - 1 - round);
+    for (auto &channel : ends)
+      for (Rank &end : channel) memset(end.counts, 0, sizeof end.counts);
+    auto count = [&](i64 c, Element value, i64 pixels) {
+      if (value != value) return;
+      for (Rank &end : ends[c]) end.count(key_of(value) >> shift, pixels);
+    };
+    for (i64 c = 0; c < channels; c++) count(c, outside.color[c], outside.pixels);
+    for_each([&](PlanesOf<Element> planes, i64 pixels) {
+      for (i64 c = 0; c < channels; c++)
+        for (i64 x = 0; x < pixels; x++) count(c, planes[c][x], 1);
+    });
+    for (i64 c = 0; c < channels; c++) {
+      auto &[low, high] = ends[c];
+      if (round == 0) {
+        i64 total = 0;
+        for (u32 pixels : low.counts) total += pixels;
+        low.rank = min_of(cut_off(total, args[0]), total - 1);
+        high.rank = total - 1 - cut_off(total, 100 - args[1]);
+      }
+      low.take_digit();
+      high.take_digit();
+    }
+  }
+  for (i64 c = 0; c < channels; c++)
+    lines[c] = stretch(value_of_key<Element>(ends[c][0].upper), value_of_key<Element>(ends[c][1].upper));
 }
 
 template <class Element, class Each>
@@ -125,7 +205,8 @@ void measure_statistics(const Row &row, const i32 *pass, const ImageOf<Element> 
     switch ((StatisticOp)row.opcode[k]) {
       case StatisticOp::CONTRAST: measure_contrast(row, k, channels, area, outside, (Line *)to, for_each); break;
       case StatisticOp::AUTOCONTRAST: measure_extremes(channels, outside, (Line *)to, for_each); break;
-      case StatisticOp::EQUALIZE: measure_histogram(channels, outside, to, for_each);
+      case StatisticOp::EQUALIZE: measure_histogram(channels, outside, to, for_each); break;
+      case StatisticOp::PERCENTILE_STRETCH: measure_percentiles(row.args[k], channels, outside, (Line *)to, for_each);
     }
   }
 }
@@ -140,6 +221,12 @@ void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 cou
     for (i64 x = 0; x < count; x++) values[x] = truncate_value<Element>(new_value((f32)values[x]));
   };
   switch (row.opcode[slot]) {
+    case Op::LUT: return apply_curve(row.curves(slot) + 256 * c, count, values);
+    case Op::WINDOW: {
+      const f32 scale = white / second;
+      for (i64 x = 0; x < count; x++) values[x] = round_value<Element>((values[x] - first) * scale + white / 2);
+      return;
+    }
     case Op::BRIGHTNESS: return change([=](f32 value) { return first * value; });
     case Op::GAMMA: {
       const f32 gain = second * GREATEST<Element>;
@@ -164,7 +251,8 @@ void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 cou
       return change([=](f32 value) { return value + shift; });
     }
     case Op::CONTRAST:
-    case Op::AUTOCONTRAST: {
+    case Op::AUTOCONTRAST:
+    case Op::PERCENTILE_STRETCH: {
       const Line line = ((const Line *)known)[c];
       return change([=](f32 value) { return line.shift + line.scale * (value - line.center); });
     }

@@ -50,6 +50,7 @@ struct Row {
   int kind(i64 slot) const { return KIND_OF[opcode[slot]]; }
   MapSlots map_slots() const { return {opcode, args, flags, window, out_size}; }
   const u8 *lut(i64 slot) const { return batch->luts + 768 * (i64)args[slot][0]; }  // [3, 256]
+  const f64 *curves(i64 slot) const { return batch->curves + 768 * (i64)args[slot][0]; }  // [3, 256]
 };
 
 VG_INLINE Row row_of(const Batch *batch, i64 r) {

@@ -1,4 +1,4 @@
-// Tables of CONTRAST, AUTOCONTRAST and EQUALIZE, from statistics of their input image.
+// Lookup tables from statistics of an operation's input image.
 #include "statistics.h"
 #include "../coords.h"
 #include "interleave.h"
@@ -136,7 +136,8 @@ void autocontrast(const View &view, u8 *table, Scratch &s) {
   }
 }
 
-void equalize(const View &view, u8 *table, Scratch &s) {
+// Calls `make_table(counts, table)` for each channel, with the counts of 256 values.
+template <class MakeTable> void make_tables(const View &view, u8 *tables, Scratch &s, MakeTable make_table) {
   const i64 channels = view.image.channels;
   Histogram histogram;
   memset(&histogram, 0, sizeof histogram);
@@ -148,8 +149,18 @@ void equalize(const View &view, u8 *table, Scratch &s) {
       for (const auto &part : histogram.counts[d])
         for (int i = 0; i < 256; i++) counts[view.tables.at[c][i]] += part[i];
     if (view.seen.outside != 0) counts[view.color[c]] += view.seen.outside;
-    equalize_table(counts, table + 256 * c);
+    make_table(counts, tables + 256 * c);
   }
+}
+
+// The table of ImageOps.autocontrast with cutoff=(low, 100 - high). GPU counterpart: `_stretch_percentiles`.
+void percentile_table(const i64 *counts, f64 low, f64 high, u8 *table) {
+  i64 total = 0;
+  for (int i = 0; i < 256; i++) total += counts[i];
+  i32 first = 0, last = 255;
+  for (i64 left = counts[0], cut = cut_off(total, low); left <= cut && first < 255;) left += counts[++first];
+  for (i64 left = counts[255], cut = cut_off(total, 100 - high); left <= cut && last > 0;) left += counts[--last];
+  autocontrast_table(first, last, table);
 }
 
 void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
@@ -157,11 +168,21 @@ void build_table(const Row &row, i64 slot, const View &view, Scratch &s) {
   switch ((StatisticOp)row.opcode[slot]) {
     case StatisticOp::CONTRAST: return contrast(view, (f32)row.args[slot][0], table, s);
     case StatisticOp::AUTOCONTRAST: return autocontrast(view, table, s);
-    case StatisticOp::EQUALIZE: return equalize(view, table, s);
+    case StatisticOp::EQUALIZE: return make_tables(view, table, s, equalize_table);
+    case StatisticOp::PERCENTILE_STRETCH: {
+      const f64 *a = row.args[slot];
+      return make_tables(view, table, s, [=](const i64 *counts, u8 *to) { percentile_table(counts, a[0], a[1], to); });
+    }
   }
 }
 
 }  // namespace
+
+i64 cut_off(i64 total, f64 percent) {
+  const f64 share = (f64)total * percent;
+  const i64 cut = (i64)(share / 100);
+  return (f64)cut * 100 > share ? cut - 1 : cut;  // if the division rounded up to an integer
+}
 
 void equalize_table(const i64 *counts, u8 *table) {
   i64 total = 0, bins = 0, last = 0;

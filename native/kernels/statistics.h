@@ -1,4 +1,4 @@
-// Statistics of an image, and the lookup tables of CONTRAST, AUTOCONTRAST and EQUALIZE. GPU counterpart:
+// Statistics of an image, and the lookup tables of operations that need them. GPU counterpart:
 // executors/cuda/kernels/statistics.py; definition: tests/oracle/statistics.py.
 #pragma once
 #include "executor.h"
@@ -10,6 +10,8 @@ struct Scratch;
 // Computes the tables (`s.tables.lut`) of a pass's statistics. Only tables and at most one integer map come before
 // them.
 void measure_statistics(const Row &row, const i32 *pass, const Image &image, Scratch &s);
+// The number of `total` values that a share of `percent` cuts off, exact up to 2^46 of them, as in Python.
+i64 cut_off(i64 total, f64 percent);
 // The table of ImageOps.equalize from the counts of 256 values.
 void equalize_table(const i64 *counts, u8 *table);
 

@@ -68,11 +68,11 @@ void make_real(f64 *a);
 void take_nearest(const Rewritten &program);
 // Converts every geometric instruction to a map, with its window in the source.
 void rewrite_maps(const Rewritten &program);
-// Converts every operation on values of single channels to a LUT.
+// Converts every operation on values of single channels to a LUT, for images of uint8.
 void build_luts(const Rewritten &program, LutTables &tables);
 // Composes maps until no rule applies.
 void merge_maps(const Rewritten &program);
-// Composes adjacent LUTs.
+// Composes adjacent LUTs of images of uint8.
 void compose_luts(const Rewritten &program, LutTables &tables);
 // Assigns instructions to passes.
 void assign_passes(const Rewritten &program);

@@ -26,9 +26,14 @@ void fill_brightness(u8 *lut, f32 factor) {
   });
 }
 
-// Fills a table of 256 values: the equivalents of the operations' `level` in variegate/ops/tone.py.
+void round_curves(const f64 *curves, i64 size, u8 *lut) {
+  for (i64 i = 0; i < size; i++) lut[i] = to_level(curves[i] + 0.5);
+}
+
+// Fills a table of 256 values: the equivalents of the operations' `level` in variegate/ops.
 void fill_channel(int op, const f64 *a, u8 *lut) {
   switch (op) {
+    case Op::WINDOW: return fill(lut, [=](int x) { return 255.0 * ((x - a[0]) / a[1] + 0.5) + 0.5; });
     case Op::BRIGHTNESS: return fill_brightness(lut, (f32)a[0]);
     case Op::GAMMA: return fill(lut, [=](int x) { return (255.0 + 1.0 - 1e-3) * a[1] * pow(x / 255.0, a[0]); });
     case Op::POSTERIZE: {
@@ -104,7 +109,7 @@ void build_luts(const Rewritten &program, LutTables &tables) {
       const f64 key[] = {(f64)op, a[0], a[1], a[2]};
       i64 lut;
       if (u8 *to = tables.find(key, lut)) {
-        if (op == Op::LUT) memcpy(to, program.all->emitted + tables.size * (i64)a[0], (size_t)tables.size);
+        if (op == Op::LUT) round_curves(program.all->curves + tables.size * (i64)a[0], tables.size, to);
         else fill_lut(op, a, program.all->lut_channels, to);
       }
       program.opcode(k) = Op::LUT;
@@ -114,6 +119,7 @@ void build_luts(const Rewritten &program, LutTables &tables) {
 }
 
 void compose_luts(const Rewritten &program, LutTables &tables) {
+  if (program.all->is_deep) return;
   i64 before = -1;  // the slot of the table that the next one is composed with
   bool has_gaps = false;
   for (i64 k = 0; k < program.length(); k++) {

@@ -98,7 +98,7 @@ def test_chains_of_copies(depth: Depth, device: Device) -> None:
 
 @every_device
 @every_depth
-@pytest.mark.parametrize("statistic", [Op.CONTRAST, Op.AUTOCONTRAST])
+@pytest.mark.parametrize("statistic", [Op.CONTRAST, Op.AUTOCONTRAST, Op.PERCENTILE_STRETCH])
 def test_what_statistics_see(statistic: Op, depth: Depth, device: Device) -> None:
     """The image as operations in the same pass leave it: a crop that lies partly outside, values, other statistics."""
     image = photo(40, 50)
@@ -107,7 +107,7 @@ def test_what_statistics_see(statistic: Op, depth: Depth, device: Device) -> Non
         [step(Op.INVERT), step(Op.BRIGHTNESS, 0.5)],
         [step(Op.AUTOCONTRAST), step(Op.HFLIP), step(Op.CONTRAST, 0.4)],
     ]
-    chains = [[*steps, step(statistic, 1.7), step(Op.INVERT)] for steps in before]
+    chains = [[*steps, step(statistic, 1.7, 80), step(Op.INVERT)] for steps in before]
     # Each operation truncates, and what follows multiplies the difference.
     check(device, program_of(chains, [image] * 3, Output(layout="NHWC")), [image] * 3, depth, units=3.0)
 

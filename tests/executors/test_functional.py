@@ -51,6 +51,8 @@ CASES: list[tuple[Callable[..., Any], str, tuple[float, ...], int]] = [
     (partial(F.solarize_add, addition=60), "SOLARIZE_ADD", (60, 128), 0),
     (F.invert, "INVERT", (), 0),
     (F.autocontrast, "AUTOCONTRAST", (), 0),
+    (F.percentile_stretch, "PERCENTILE_STRETCH", (3.0, 90.5), 0),
+    (F.window, "WINDOW", (100.0, 60.5), 0),
     (F.equalize, "EQUALIZE", (), 0),
     (partial(F.resize, size=(19, 23)), "RESIZED_CROP", (0, 0, NAN, NAN, 19, 23), 1),
     (partial(F.resize, size=(19, 23), interpolation="nearest"), "RESIZED_CROP", (0, 0, NAN, NAN, 19, 23), 0),

@@ -118,8 +118,8 @@ def written(program: Program, row: int) -> ScalarDraw:
             fill=program.fill[row, k].tolist(),
             size=tuple(program.out_size[row, k].tolist()),
         )
-    for lut in program.tables.luts:
-        one.tables.add_lut(lut)
+    for curve in program.tables.curves:
+        one.tables.add_curve(curve)
     for matrix in program.tables.matrices:
         one.tables.add_matrix(matrix)
     if len(program.tables.filters):

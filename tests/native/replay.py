@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from variegate.executors.cpu import run
 from variegate.native.library import level
-from variegate.ops import tone  # noqa: F401  # which declares instructions
+from variegate.ops import tone, windows  # noqa: F401  # which declare instructions
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program

@@ -90,10 +90,12 @@ EXAMPLES: dict[str, list[T.Transform]] = {
     "Morphological": [T.Morphological(), T.Morphological(5, "erosion")],
     "RandomToneCurve": [T.RandomToneCurve(), T.RandomToneCurve(0.3, per_channel=True)],
     "ToSepia": [T.ToSepia()],
+    "Window": [T.Window(100, 120), T.Window((60, 140), (20.5, 300))],
     "ZoomBlur": [T.ZoomBlur(), T.ZoomBlur((1.1, 2.0), 0.1)],
     "CLAHE": [T.CLAHE(), T.CLAHE(3.0, (2, 5))],
     "MedianBlur": [T.MedianBlur(), T.MedianBlur(5)],
     "MotionBlur": [T.MotionBlur((3, 9)), T.MotionBlur(5, 45.0, 0.5)],
+    "PercentileStretch": [T.PercentileStretch(), T.PercentileStretch(0, 90.5)],
     "Normalize": [T.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.2))],
     "OneOf": [T.OneOf([FLIP, T.Invert()], p=0.7, weights=[1, 3])],
     "Illumination": [

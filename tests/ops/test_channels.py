@@ -9,7 +9,7 @@ import pytest
 
 from tests import oracle
 from variegate import transforms as T
-from variegate.ops.color import WHITE_KELVIN, chromaticity, light, temperature_table
+from variegate.ops.color import WHITE_KELVIN, chromaticity, light, temperature_curves
 
 # x and y of the Planckian locus (CIE 1931), as tables of it have them; 2,856 K is illuminant A.
 LOCUS = {2000: (0.5267, 0.4133), 2856: (0.4476, 0.4074), 5000: (0.3451, 0.3516), 10000: (0.2807, 0.2884)}
@@ -30,7 +30,7 @@ def test_light_grows_bluer_without_a_jump() -> None:
 
 
 def test_daylight_changes_nothing() -> None:
-    np.testing.assert_array_equal(temperature_table(WHITE_KELVIN), np.tile(np.arange(256), (3, 1)))
+    np.testing.assert_array_equal(temperature_curves(WHITE_KELVIN).round(), np.tile(np.arange(256), (3, 1)))
 
 
 def test_warm_light_is_redder_and_gray_images_stay(draw: Any) -> None:

@@ -62,8 +62,8 @@ def test_lut(draw: Any) -> None:
     assert (program.label[:, 0] == 0).all()
     drawn = program.args[:, 0, 1]
     assert 0.1 <= drawn.min() < drawn.max() <= 0.5
-    assert len(program.tables.luts) == 40
-    assert len(draw(warm(0.3), 40).tables.luts) == 1
+    assert len(program.tables.curves) == 40
+    assert len(draw(warm(0.3), 40).tables.curves) == 1
 
 
 def test_without_an_argument_the_whole_domain_is_drawn(draw: Any) -> None:

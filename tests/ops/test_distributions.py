@@ -57,7 +57,7 @@ def final_size(program: Program, row: int) -> tuple[int, int]:
 
 
 def dropped_channels(program: Program, row: int) -> tuple[bool, ...]:
-    table = program.tables.luts[int(program.args[row, 0, 0])]
+    table = program.tables.curves[int(program.args[row, 0, 0])]
     dropped = (table == np.array([7, 8, 9])[:, None]).all(axis=1)
     kept = (table == np.arange(256)).all(axis=1)
     assert (dropped ^ kept).all()

@@ -79,7 +79,7 @@ def table_of(program: Program, row: int, k: int) -> Any:
     if op is Op.ERASE:
         return tables.rectangles[first : first + int(args[1])]
     if op is Op.LUT:
-        return tables.luts[first]
+        return tables.curves[first]
     if op is Op.CONVOLVE_FLOAT:
         return tables.filters[first : first + int(args[1] * args[2] * args[3])]
     if op is Op.DISPLACE:

@@ -27,6 +27,7 @@ ARGUMENTS: dict[str, list[tuple[float, ...]]] = {
     "Solarize": [(t,) for t in (-1e9, -0.5, 0.0, 0.5, 77.3, 128.0, 254.999, 255.0, 255.5, 1e9)],
     "SolarizeAdd": list(product((-255, -33.5, 0, 0.25, 110, 255), (-1.0, 0.5, 128, 256.0))),
     "Invert": [()],
+    "Window": list(product((-1e9, -20, 100.5, 1e9), (1e-9, 0.5, 60, 255, 1e9))),
     "RGBShift": [(-255, 0, 255), (1, 2, -3), (20, -20, 7)],
 }
 

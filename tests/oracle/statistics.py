@@ -28,7 +28,24 @@ def autocontrast(img_HWC: Image, _: Instruction) -> Image:
         low, high = img_HWC.min(axis=(0, 1)), img_HWC.max(axis=(0, 1))
         scale = white() / np.maximum(high - low, 1)
         return to_pixels(np.where(low == high, img_HWC, (img_HWC - low) * scale))
-    return _per_channel(img_HWC, _stretching_table)
+    return _per_channel(img_HWC, _table_of_extremes)
+
+
+def percentile_stretch(img_HWC: Image, ins: Instruction) -> Image:
+    """Stretch each channel to 0..255 from the value above its ``low`` percent smallest values to the value below its
+    ``100 - high`` percent greatest, as Pillow's ``ImageOps.autocontrast(cutoff=(low, 100 - high))``."""
+    low, high = ins.args[:2].tolist()
+    channels = []
+    for c in range(img_HWC.shape[2]):
+        values = np.sort(img_HWC[..., c].reshape(-1))
+        first = int(values[int(values.size * low // 100)])
+        last = int(values[-1 - int(values.size * (100 - high) // 100)])
+        if white() == 255:
+            channels.append(_stretching_table(first, last)[img_HWC[..., c]])
+        else:
+            stretched = (img_HWC[..., c] - first) * (white() / max(last - first, 1))
+            channels.append(img_HWC[..., c] if first == last else stretched)
+    return to_pixels(np.stack(channels, axis=-1))
 
 
 def equalize(img_HWC: Image, _: Instruction) -> Image:
@@ -49,9 +66,12 @@ def _per_channel(img_HWC: Image, make_table: Callable[[Ints], npt.NDArray[np.uin
     return out
 
 
-def _stretching_table(histogram: Ints) -> npt.NDArray[np.uint8]:
+def _table_of_extremes(histogram: Ints) -> npt.NDArray[np.uint8]:
     used = np.flatnonzero(histogram)
-    low, high = int(used[0]), int(used[-1])
+    return _stretching_table(int(used[0]), int(used[-1]))
+
+
+def _stretching_table(low: int, high: int) -> npt.NDArray[np.uint8]:
     if low == high:
         return np.arange(256, dtype=np.uint8)
     scale = 255.0 / (high - low)

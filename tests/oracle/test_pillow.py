@@ -71,6 +71,8 @@ ARGUMENTS: dict[Op, Arguments] = {
     Op.HUE: [(0.0,), (0.5,), (-0.5,), (0.1,), (-0.1,), (0.003,), (-0.003,), (0.25,)],
     Op.AUTOCONTRAST: [()],
     Op.EQUALIZE: [()],
+    Op.PERCENTILE_STRETCH: [(0, 100), (1, 99), (7.3, 60.1), (29, 30)],
+    Op.WINDOW: [(127.5, 255), (100, 60), (-3.5, 300), (255, 0.01)],
     Op.INVERT: [()],
     Op.GRAYSCALE: [()],
     Op.POSTERIZE: [(bits,) for bits in range(9)],
@@ -212,11 +214,11 @@ def test_median(size: int) -> None:
 
 
 def test_lut_reads_its_channel() -> None:
-    tables = Tables(luts=np.random.default_rng(0).integers(0, 256, (2, 3, 256), dtype=np.uint8))
+    tables = Tables(curves=np.random.default_rng(0).integers(0, 256, (2, 3, 256)).astype(np.float64))
     out = apply(Op.LUT, photo(), (1,), tables=tables)
-    flat = tables.luts[1].reshape(-1).tolist()
+    flat = tables.curves[1].astype(int).reshape(-1).tolist()
     np.testing.assert_array_equal(out, np.array(Image.fromarray(photo()).point(flat)))
-    np.testing.assert_array_equal(apply(Op.LUT, gray(), (1,), tables=tables), tables.luts[1][0][gray()])
+    np.testing.assert_array_equal(apply(Op.LUT, gray(), (1,), tables=tables), tables.curves[1][0][gray()])
 
 
 def test_color_matrix_is_pillows_convert() -> None:

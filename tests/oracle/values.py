@@ -146,15 +146,21 @@ def _deep_level(spec: OpSpec, x: Image, *args: float) -> npt.NDArray[Any]:
         if white() == 65535:
             return x & -(65536 // levels)
         return np.minimum(np.floor(x / white() * levels), levels - 1) / levels * white()
+    if spec.name == "Window":
+        center, width = args
+        own_unit = 1 if white() == 65535 else white()
+        return np.floor(((x / own_unit - center) / width + 0.5) * white() + 0.5)
     level = spec.level
     assert level is not None
     return np.vectorize(lambda value: float(level(value / unit, *args)) * unit, otypes=[np.float64])(x)
 
 
 def lut(img_HWC: Image, ins: Instruction) -> Image:
-    """Look up ``tables.luts[table][channel][x]``."""
-    table = ins.side_tables().luts[int(ins.args[0])]
-    return np.stack([table[c][img_HWC[..., c]] for c in range(img_HWC.shape[2])], axis=-1)
+    """Look up ``tables.curves[table][channel][x]``, rounded half up. Between 256 levels, curves are straight."""
+    curves = ins.side_tables().curves[int(ins.args[0])]
+    unit = white() / 255
+    channels = [np.interp(img_HWC[..., c] / unit, np.arange(256), curves[c]) for c in range(img_HWC.shape[2])]
+    return to_pixels(np.floor(np.stack(channels, axis=-1) * unit + 0.5))
 
 
 def color_matrix(img_HWC: Image, ins: Instruction) -> Image:

@@ -30,12 +30,12 @@ def copy_of(program: Program) -> Program:
 def test_lowering_leaves_the_sampled_program_alone_and_repeats_itself() -> None:
     for seed in range(40):
         program, _, _ = random_program(seed, SEMANTIC)
-        before, luts = copy_of(program), program.tables.luts.copy()
+        before, curves = copy_of(program), program.tables.curves.copy()
         first, again = lower(program), lower(program)
         for name in ("opcode", "args", "flags", "fill", "out_size", "length"):
             np.testing.assert_array_equal(getattr(program, name), getattr(before, name), err_msg=name)
             np.testing.assert_array_equal(getattr(first, name), getattr(again, name), err_msg=name)
-        np.testing.assert_array_equal(program.tables.luts, luts)
+        np.testing.assert_array_equal(program.tables.curves, curves)
         assert program.window is None
         assert program.stage == "sampled"
 

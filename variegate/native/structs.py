@@ -80,6 +80,7 @@ BATCH = [
     *PROGRAM_SIZES,
     *INSTRUCTION_FIELDS,
     ("luts", "const u8 *"),  # [T, 3, 256]
+    ("curves", "const f64 *"),  # [E, 3, 256]: of LUTs of images of more than 256 levels
     ("matrices", "const f32 *"),  # [M, 3, 4]
     ("kernels", "const i16 *"),  # weights of convolutions
     ("rectangles", "const i32 *"),  # [Q, 4]
@@ -120,7 +121,7 @@ LOWERING = [
     ("num_passes", "i32 *"),  # [R]
     ("passes", "i32 *"),  # [R, K, PASS_FIELDS]
     ("breaks", "i32 *"),  # [R, K, 2]: a PassBreak, and the slot that an instruction could not join
-    ("emitted", "const u8 *"),  # [E, C, 256]: the tables of LUTs, unmodified
+    ("curves", "const f64 *"),  # [E, C, 256]: of LUTs
     ("luts", "u8 *"),  # [T, C, 256]: room for a table for each instruction that becomes a LUT, and each pair
     ("room_for_luts", "i64"),
     ("lut_channels", "i64"),  # C

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from variegate.arrays import UInt8Array
 from variegate.checks import as_numbers
 from variegate.ops.arguments import (
     BLACK,
@@ -115,7 +114,7 @@ class ChannelPermutation(Transform):
 
 
 WHITE_KELVIN = 6500.0
-_IDENTITY = np.arange(256, dtype=np.uint8)
+_IDENTITY = np.arange(256.0)
 
 # Chromaticity of black bodies from 1,667 K to 25,000 K (Kim et al., US patent 7,024,034). Coefficients of x, cubic in
 # 1000 / T, below and above 4,000 K. Coefficients of y, cubic in x, below 2,222 K, below 4,000 K, and above.
@@ -144,13 +143,13 @@ def light(kelvin: float) -> Floats:
     return np.asarray(np.maximum(rgb, 0.0) / rgb[1])
 
 
-def temperature_table(kelvin: float) -> UInt8Array:
-    """Return the sRGB lookup tables that change the light from 6,500 K to ``kelvin``, uint8[3, 256]."""
+def temperature_curves(kelvin: float) -> Floats:
+    """Return the sRGB curves that change the light from 6,500 K to ``kelvin``, float64[3, 256]."""
     x = np.arange(256) / 255.0
     linear = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
     lit = np.minimum((light(kelvin) / light(WHITE_KELVIN))[:, None] * linear, 1.0)
     encoded = np.where(lit <= 0.0031308, 12.92 * lit, 1.055 * lit ** (1.0 / 2.4) - 0.055)
-    return np.floor(255.0 * encoded + 0.5).astype(np.uint8)
+    return np.asarray(255.0 * encoded)
 
 
 @dataclass(frozen=True)
@@ -169,8 +168,8 @@ class ColorTemperature(MagnitudeOp):
     def emit_magnitude(self, sampling: Sampling, rows: Rows, values: Floats, slot: int) -> None:
         is_color = sampling.channels[rows] > 1
         distinct, which = np.unique(values[is_color], return_inverse=True)
-        tables = [sampling.add_lut(temperature_table(kelvin), "ColorTemperature") for kelvin in distinct.tolist()]
-        index = np.array(tables, np.float64)[which.reshape(-1)]
+        curves = [sampling.add_curve(temperature_curves(kelvin), "ColorTemperature") for kelvin in distinct.tolist()]
+        index = np.array(curves, np.float64)[which.reshape(-1)]
         sampling.emit(rows[is_color], Op.LUT, index, values[is_color], name="ColorTemperature")
 
 
@@ -211,11 +210,11 @@ class RandomToneCurve(Transform):
     def sample(self, sampling: Sampling, rows: Rows, slot: int) -> None:
         drawn = to_normal(sampling.words(rows, slot, self.num_slots))
         heights = np.clip(np.array([0.25, 0.75]) + self.scale * drawn, 0.0, 1.0)
-        tables = np.floor(255.0 * (heights @ _INNER + _ALONG**3) + 0.5).astype(np.uint8)
+        curves = 255.0 * (heights @ _INNER + _ALONG**3)
         if self.per_channel:
             groups = split_channels(sampling.num_channels)
-            tables = tables[:, np.concatenate([np.arange(group.begin, group.end) for group in groups])]
-        index = [sampling.add_lut(table, "RandomToneCurve") for table in tables]
+            curves = curves[:, np.concatenate([np.arange(group.begin, group.end) for group in groups])]
+        index = [sampling.add_curve(curve, "RandomToneCurve") for curve in curves]
         sampling.emit(rows, Op.LUT, np.array(index, np.float64), self.scale, name="RandomToneCurve")
 
 
@@ -246,15 +245,15 @@ class ChannelDropout(WithProbability):
         drops = _drops(channels)
         ways = select(count == 1, channels, len(drops) - channels)
         number = channels * (count - 1) + floor(image.uniform(slot, 2) * ways)
-        tables = np.stack([self._table(dropped, channels) for dropped in drops])
-        chosen.add(Op.LUT, chosen.table("luts", tables) + number, count, name="ChannelDropout")
+        curves = np.stack([self._curves(dropped, channels) for dropped in drops])
+        chosen.add(Op.LUT, chosen.table("curves", curves) + number, count, name="ChannelDropout")
 
-    def _table(self, dropped: tuple[int, ...], channels: int) -> UInt8Array:
+    def _curves(self, dropped: tuple[int, ...], channels: int) -> Floats:
         fill = per_channel("ChannelDropout: fill", self.fill, channels)
-        table = np.tile(_IDENTITY, (channels, 1))
+        curves = np.tile(_IDENTITY, (channels, 1))
         for channel in dropped:
-            table[channel] = fill[channel]
-        return table
+            curves[channel] = fill[channel]
+        return curves
 
 
 Factor = Annotated[Number, Range(0.0)]

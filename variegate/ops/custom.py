@@ -118,8 +118,8 @@ class CustomOp(Transform, abstract=True):
         else:
             distinct, which = np.unique(values, return_inverse=True)
             if self._form == "lut":
-                luts = [self._table("lut", (256,), value) for value in distinct.tolist()]
-                tables, op = [sampling.add_lut(lut, name) for lut in luts], Op.LUT
+                curves = [self._table("lut", (256,), value) for value in distinct.tolist()]
+                tables, op = [sampling.add_curve(curve, name) for curve in curves], Op.LUT
             else:
                 tables = [sampling.add_matrix(self._table("color_matrix", (3, 4), v)) for v in distinct.tolist()]
                 op = Op.COLOR_MATRIX

@@ -145,11 +145,13 @@ def channel_program(program: Program, group: ChannelGroup) -> Program:
             args[opcode == op, position] += _SLOTS_OF_A_CHANNEL * group.first
     in_shape = program.in_shape.copy()
     in_shape[:, 2] = 3
+    curves = tables.curves.take(group.read, axis=1)
+    luts = tables.luts.take(group.read, axis=1) if len(tables.luts) else tables.luts
     return program.replace(
         args=args,
         fill=colors[program.fill @ _BYTES].astype(np.uint8),
         in_shape=in_shape,
-        tables=replace(tables, luts=tables.luts.take(group.read, axis=1), colors=colors[:0]),
+        tables=replace(tables, curves=curves, luts=luts, colors=colors[:0]),
         output=_output_of(program.output, group),
     )
 

@@ -38,11 +38,11 @@ class Op(IntEnum, metaclass=_Opcodes):
     """Opcodes, grouped by kind. Members here are used by name in kernels or lowering.
 
     Operations that are a function of one value, such as ``Posterize``, declare their opcodes themselves (``opcode=`` of
-    the class, see ``declare``): 20, 23 to 27 and 30. User classes may do the same.
+    the class, see ``declare``): 15, 20, 23 to 27 and 30. User classes may do the same.
 
     A number only identifies an operation; its order has no meaning. ``MORPHOLOGY`` and ``OVERLAY`` are therefore listed
     with their kinds, although their numbers are among the VALUE operations. The only boundary with a meaning is
-    ``MAP_FIXED``, where primitives start. Free numbers below it: 15 to 19, 34 (used by tests), 35, 38, 39, 43 to 49, 64
+    ``MAP_FIXED``, where primitives start. Free numbers below it: 16 to 19, 34 (used by tests), 35, 38, 39, 44 to 49, 64
     to 69 and 71 to 99. Free numbers of primitives: 108 to ``MAX_OPCODE - 1``.
     """
 
@@ -74,6 +74,7 @@ class Op(IntEnum, metaclass=_Opcodes):
     CONTRAST = 40
     AUTOCONTRAST = 41
     EQUALIZE = 42
+    PERCENTILE_STRETCH = 43
     # neighborhood
     SHARPNESS = 50
     GAUSSIAN_BLUR = 51
@@ -244,9 +245,7 @@ SPECS: dict[Op, OpSpec] = {
     Op.HUE: OpSpec("Hue", Kind.VALUE, ("factor",), color_only=True),
     Op.GRAYSCALE: OpSpec("Grayscale", Kind.VALUE, lowered_to=Op.MIX, color_only=True),
     Op.PERMUTE: OpSpec("ChannelPermutation", Kind.VALUE, ("first", "second", "third"), color_only=True),
-    Op.LUT: OpSpec(
-        "LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), colors_gray=True, needs_levels=True
-    ),
+    Op.LUT: OpSpec("LUT", Kind.VALUE, ("_table",), labelled_args=("_table", "magnitude"), colors_gray=True),
     Op.COLOR_MATRIX: OpSpec(
         "ColorMatrix",
         Kind.VALUE,
@@ -261,6 +260,7 @@ SPECS: dict[Op, OpSpec] = {
     Op.CONTRAST: OpSpec("Contrast", Kind.STATISTIC, ("factor",), neutral=1.0, needs_rgb=True),
     Op.AUTOCONTRAST: OpSpec("AutoContrast", Kind.STATISTIC),
     Op.EQUALIZE: OpSpec("Equalize", Kind.STATISTIC),
+    Op.PERCENTILE_STRETCH: OpSpec("PercentileStretch", Kind.STATISTIC, ("low", "high")),
     Op.SHARPNESS: OpSpec("Sharpness", Kind.NEIGHBORHOOD, ("factor",), neutral=1.0),
     Op.GAUSSIAN_BLUR: OpSpec(
         "GaussianBlur",

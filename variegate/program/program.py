@@ -101,7 +101,10 @@ def _scale_and_bias(
 class Tables:
     """Side tables that instructions index."""
 
-    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))  # [T, 3 or channels, 256]
+    # New values, 0 to 255, of the 256 levels of uint8, [T, 3 or channels, 256]. Deep images interpolate linearly.
+    curves: Float64Array = field(default_factory=lambda: np.empty((0, 3, 256)))
+    # The same rounded, and tables of other operations, which lowering makes for uint8 images.
+    luts: UInt8Array = field(default_factory=lambda: np.empty((0, 3, 256), np.uint8))
     matrices: Float32Array = field(default_factory=lambda: np.empty((0, 3, 4), np.float32))
     kernels: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))  # see lowering/blurs.py
     filters: Float32Array = field(default_factory=lambda: np.empty(0, np.float32))  # weights in row-major order

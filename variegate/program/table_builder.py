@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, RealArray, UInt8Array
+from variegate.arrays import AnyArray, Float32Array, Int16Array, Int32Array, RealArray
 from variegate.program.channels import needs_color
 from variegate.program.pixel_functions import PixelFunction
 from variegate.program.program import Tables
@@ -26,7 +26,7 @@ class TableBuilder:
         self._pixel_functions: list[PixelFunction] = []
         self._names: list[str] = []
         if num_channels != 3:
-            self.add("luts", np.empty((0, num_channels, 256)))
+            self.add("curves", np.empty((0, num_channels, 256)))
             self.add("colors", np.zeros((1, num_channels)))  # color 0, black, for instructions without a color
 
     def add(self, table: str, values: npt.ArrayLike) -> int:
@@ -62,14 +62,14 @@ class TableBuilder:
             self._names.append(name)
         return self._names.index(name)
 
-    def add_lut(self, lut: UInt8Array, name: str = "LUT") -> int:
-        """Add a lookup table, uint8[256] or [3, 256], for Op.LUT. Returns its index. ``name``: its name in errors.
+    def add_curve(self, curve: RealArray, name: str = "LUT") -> int:
+        """Add a curve of values 0..255, [256] or [3, 256], for Op.LUT. Returns its index. ``name``: its name in errors.
 
-        Raises ValueError for three tables if images have 2 or 4 and more channels.
+        Raises ValueError for three curves if images have 2 or 4 and more channels.
         """
-        if lut.ndim == 2 and len(lut) not in (1, self.num_channels):
+        if curve.ndim == 2 and len(curve) not in (1, self.num_channels):
             raise needs_color(name, self.num_channels)
-        return self.add("luts", np.broadcast_to(lut, (self.num_channels, 256)))
+        return self.add("curves", np.broadcast_to(curve, (self.num_channels, 256)))
 
     def add_matrix(self, matrix: Float32Array) -> int:
         """Add a color matrix, float[3, 4] on RGB values in 0..255 and 1, for Op.COLOR_MATRIX. Returns its index."""

@@ -146,9 +146,9 @@ class DeviceMasks:
         if len(color) == 1:
             program.fill[...] = color
         else:
-            no_luts = np.empty((0, len(color), 256), np.uint8)
+            no_curves = np.empty((0, len(color), 256))
             colors = color[None].astype(np.float64)
-            program = program.replace(tables=replace(program.tables, luts=no_luts, colors=colors))
+            program = program.replace(tables=replace(program.tables, curves=no_curves, colors=colors))
         made: Any = self._runner.move(program.replace(source=source), list(unique.values()))
         if isinstance(made, torch.Tensor):
             return made.view(TORCH_TYPES[moved_as])[..., 0].to(TORCH_TYPES[dtype])

@@ -166,6 +166,7 @@ from variegate.ops.weather import (
     RandomSnow,
     Spatter,
 )
+from variegate.ops.windows import PercentileStretch, Window
 from variegate.pipelines.pipeline import Pipeline
 from variegate.policies.augmentation import Augmentation
 from variegate.policies.augmix import AugMix
@@ -249,6 +250,7 @@ __all__ = [
     "Overlay",
     "PILToTensor",
     "Pad",
+    "PercentileStretch",
     "Pipeline",
     "PixelDropout",
     "Posterize",
@@ -322,6 +324,7 @@ __all__ = [
     "Transpose",
     "TrivialAugmentWide",
     "UnsharpMask",
+    "Window",
     "ZoomBlur",
     "from_dict",
 ]

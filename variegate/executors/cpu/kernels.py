@@ -67,7 +67,7 @@ def pack_batch(
     write results with stores that bypass the caches.
     """
     arrays = {name: as_c_contiguous(getattr(program, name)) for name in FUSED_ARRAYS}
-    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in TABLES}
+    arrays |= {name: as_c_contiguous(getattr(program.tables, name)) for name in (*TABLES, "curves")}
     arrays["pixel_functions"] = np.array([point.packed for point in program.tables.pixel_functions], np.int64)
     arrays |= {"sources": sources, "targets": targets, "scale": result.scale, "bias": result.bias}
     memory = pack_struct(

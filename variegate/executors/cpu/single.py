@@ -88,6 +88,7 @@ class SingleImageWorkspace:
             slots=SLOTS,
             max_passes=SLOTS,
             luts=self.work.luts,
+            curves=0,
             matrices=0,
             kernels=self.work.kernels,
             rectangles=self.rectangles,
@@ -194,7 +195,9 @@ class SingleImageWorkspace:
         }
         for name, value in fields.items():
             self.draws[_DRAW_FIELD[name]] = value
-        self.work.set("emitted", data_ptr(record.tables.get("luts", _NO_TABLES.luts)))
+        curves = data_ptr(record.tables.get("curves", _NO_TABLES.curves))
+        self.work.set("curves", curves)
+        self.batch[_FIELD["curves"]] = curves
         self.work.set("filters", data_ptr(record.tables.get("filters", _NO_TABLES.filters)))
         self.batch[_FIELD["matrices"]] = data_ptr(record.tables.get("matrices", _NO_TABLES.matrices))
         self._record = record

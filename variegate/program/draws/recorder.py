@@ -555,4 +555,4 @@ class DrawContext:
         )
 
 
-SIDE_TABLES = ("luts", "matrices", "filters", "grids", "colors")
+SIDE_TABLES = ("curves", "matrices", "filters", "grids", "colors")

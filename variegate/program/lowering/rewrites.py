@@ -105,15 +105,15 @@ def new_work(
     rows, slots = program.opcode.shape
     made: dict[str, Any] = {
         "breaks": np.empty((rows, slots, 2), np.int32),
-        "emitted": as_c_contiguous(tables.luts),
-        "luts": np.empty((_LUTS, *tables.luts.shape[1:]), np.uint8),
+        "curves": as_c_contiguous(tables.curves),
+        "luts": np.empty((_LUTS, *tables.curves.shape[1:]), np.uint8),
         "filters": as_c_contiguous(tables.filters),
         "kernels": np.empty(_KERNEL_VALUES, np.int16),
         "neutral": NEUTRAL_OF,
         "kinds": KIND_OF,
     }
     room = {"rows": rows, "slots": slots, "room_for_luts": _LUTS, "kernel_values": _KERNEL_VALUES}
-    room |= {"lut_channels": tables.luts.shape[1]}
+    room |= {"lut_channels": tables.curves.shape[1]}
     flags = {"composed": int(composed), "measured_once": int(measured_once), "nearest": int(nearest)}
     flags |= {"is_deep": int(depth.is_deep)}
     memory = pack_struct(LOWERING, **program._asdict(), **made, **room, **flags, **_RESULTS, records=0)

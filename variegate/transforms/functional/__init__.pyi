@@ -70,6 +70,7 @@ __all__ = [
     "motion_blur",
     "normalize",
     "pad",
+    "percentile_stretch",
     "permute_channels",
     "perspective",
     "posterize",
@@ -87,6 +88,7 @@ __all__ = [
     "translate_y",
     "vertical_flip",
     "vflip",
+    "window",
 ]
 
 def adjust_brightness(
@@ -196,6 +198,18 @@ def pad(
             "symmetric" (mirrored with it) or "wrap" (the opposite side).
     """
 
+def percentile_stretch(
+    img: Img,
+    low: float = 1.0,
+    high: float = 99.0,
+    device: str = "cpu",
+) -> Img:
+    """Stretch every channel so that percentile ``low`` of its values is black and percentile ``high`` white, clipped.
+
+    ``low``, ``high``: from 0 to 100, ``low`` below ``high``. On uint8, it is ``PIL.ImageOps.autocontrast`` with
+    ``cutoff=(low, 100 - high)``. A channel whose two percentiles are equal does not change.
+    """
+
 def posterize(
     img: Img,
     bits: int,
@@ -281,6 +295,20 @@ def vertical_flip(
     device: str = "cpu",
 ) -> Img:
     """Mirror top-bottom."""
+
+def window(
+    img: Img,
+    center: float,
+    width: float,
+    device: str = "cpu",
+) -> Img:
+    """Stretch the values from ``center - width / 2`` to ``center + width / 2`` to black..white, clipped.
+
+    Args:
+        center: middle of the window in the image's own numbers, such as Hounsfield units of float32 images, or counts
+            of uint16 images: a number, or a range for a random window.
+        width: width of the window, above 0: a number or a range.
+    """
 
 grayscale = rgb_to_grayscale
 hflip = horizontal_flip

@@ -1,4 +1,4 @@
-"""Statistics of an image, measured tile by tile, and the tables of contrast, autocontrast and equalize.
+"""Statistics of an image, measured tile by tile, and the tables of operations that need them.
 
 Every tile adds its counts to the row's workspace; the last tile computes tables from the sums and clears the sums.
 Only tables and at most one integer map may come before a statistic. Values of the source are counted, and the tables
@@ -219,6 +219,11 @@ def _write_tables(buffer, code, args, header, work, FORMAT: tl.constexpr):
                     tl.store(table + bins, blend(mean, bins, factor, FORMAT).to(tl.uint8))
                 elif op == ops.Op.AUTOCONTRAST:
                     tl.store(table + bins, _stretch(counts, now, outside, fill).to(tl.uint8))
+                elif op == ops.Op.PERCENTILE_STRETCH:
+                    remapped = _remap(work, counts, now, outside, fill)
+                    low = tl.load(args + slot * 8)
+                    high = tl.load(args + slot * 8 + 1)
+                    tl.store(table + bins, _stretch_percentiles(remapped, low, high).to(tl.uint8))
                 elif op == ops.Op.EQUALIZE:
                     remapped = _remap(work, counts, now, outside, fill)
                     tl.store(table + bins, _equalize(remapped).to(tl.uint8))
@@ -261,13 +266,37 @@ def _mean_luma(buffer, code, header, work, FORMAT: tl.constexpr):
 
 @triton.jit
 def _stretch(counts, now, outside, fill):
-    """The table of ImageOps.autocontrast without cutoff: 256 values, computed in double, truncated, clipped."""
-    bins = tl.arange(0, 256)
+    """The table of ImageOps.autocontrast without cutoff: 256 values."""
     low = tl.min(tl.where(counts > 0, now, 255), axis=0)
     high = tl.max(tl.where(counts > 0, now, 0), axis=0)
     if outside > 0:
         low = tl.minimum(low, fill)
         high = tl.maximum(high, fill)
+    return _stretch_between(low, high)
+
+
+@triton.jit
+def _stretch_percentiles(counts, low, high):
+    """The table of ImageOps.autocontrast with cutoff=(low, 100 - high): 256 values."""
+    up_to = tl.cumsum(counts, axis=0)
+    total = tl.sum(counts, axis=0)
+    first = tl.sum((up_to <= _cut_off(total, low)).to(tl.int32), axis=0)
+    last = 255 - tl.sum((total - up_to + counts <= _cut_off(total, 100.0 - high)).to(tl.int32), axis=0)
+    return _stretch_between(first, last)
+
+
+@triton.jit
+def _cut_off(total, percent):
+    """The number of ``total`` values that a share of ``percent`` cuts off, as in Python."""
+    share = total.to(tl.float64) * percent
+    cut = (share / 100.0).to(tl.int32)
+    return tl.where(cut.to(tl.float64) * 100.0 > share, cut - 1, cut)
+
+
+@triton.jit
+def _stretch_between(low, high):
+    """The table that stretches ``low`` to 0 and ``high`` to 255, in double, truncated; unchanged if they are equal."""
+    bins = tl.arange(0, 256)
     scale = 255.0 / tl.maximum(high - low, 1).to(tl.float64)
     stretched = (bins.to(tl.float64) * scale + -low.to(tl.float64) * scale).to(tl.int32)
     return tl.where(high > low, clipped(stretched), bins)
