@@ -17,7 +17,7 @@ import numpy as np
 from variegate.apps.check import fingerprint, near_search, pixels
 from variegate.executors.cuda import layout
 from variegate.native import structs
-from variegate.ops import fields, windows  # noqa: F401  # which declares an instruction
+from variegate.ops import fields, tone, windows  # noqa: F401  # which declare instructions
 from variegate.program import coords, depth, elementary, ops, passes, pixel_functions, rng, stages
 from variegate.program.draws.instructions import EMISSION, INSTRUCTION, LANES, DrawFailure, DrawOp
 from variegate.program.lowering import blurs
@@ -96,7 +96,7 @@ def header() -> str:
         "// Written by native/constants.py; run `python -m native.constants` instead of editing it.\n"
         "// clang-format off\n"
         '#pragma once\n#include "core.h"\n',
-        _enum("Op", ((op.name, op.value) for op in ops.Op)),
+        _enum("Op", ((op.name, op.value) for op in sorted(ops.Op))),
         *map(_int_enum, (depth.Depth, ops.Kind, ops.Interpolation, ops.PadMode, ops.LayerMode)),
         *map(_int_enum, (passes.PassSource, passes.PassBreak)),
         "// Instructions that executors run, by kind, so that compilers warn about instructions missing in a switch.\n",
