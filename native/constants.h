@@ -1065,6 +1065,7 @@ struct DeviceProgram {
   const u8 * segments;
   i64 segments_size;
   const f32 * scale_and_bias;
+  i64 lut_size;
   i64 canvas_pixel;
   i64 outputs;
   const i64 * begins;

@@ -108,7 +108,7 @@ void CodeWriter::write_value(i64 k, i32 *code) const {
   const int op = row.opcode(k);
   const i64 number = to_i64(row.args(k)[0]);
   code[CodeField::CLASS] = IS_TABLE.at[op] ? CodeClass::LOOKUP : CodeClass::VALUE;
-  if (op == Op::LUT) code[CodeField::ARG] = (i32)(at(Section::LUTS) + TABLE_SIZE * number);
+  if (op == Op::LUT) code[CodeField::ARG] = (i32)(at(Section::LUTS) + call.program->lut_size * number);
   else if (op == Op::COLOR_MATRIX) code[CodeField::ARG] = (i32)(at(Section::MATRICES) + MATRIX_SIZE * number);
   else code[CodeField::ARG] = (i32)number;
   // Of deep images, which have no tables.

@@ -402,6 +402,7 @@ DEVICE_PROGRAM = [
     ("segments", "const u8 *"),  # rng.SEGMENTS
     ("segments_size", "i64"),
     ("scale_and_bias", "const f32 *"),  # [4, 3]: for images of one channel, then of three
+    ("lut_size", "i64"),  # bytes of a table: of uint8, or of float32 for deep images
     ("canvas_pixel", "i64"),  # bytes of a pixel of the images between passes
     ("outputs", "i64"),  # of the blend; 0: rows are not blended
     ("begins", "const i64 *"),  # [outputs + 1]; from here on see program.BlendEntries

@@ -237,7 +237,7 @@ def test_rows_beyond_the_second_axis_of_the_grid(monkeypatch: pytest.MonkeyPatch
 
 def _deep_cases() -> Iterator[Any]:
     """Every instruction and depth; the quick ones have each instruction once, and each depth in turns."""
-    for number, op in enumerate(deep.INSTRUCTIONS):
+    for number, op in enumerate(op for op in deep.INSTRUCTIONS if op not in deep.CPU_ONLY):
         for depth in deep.WHITE:
             is_quick = (number % 2 == 0) == (depth is Depth.UINT16)
             yield pytest.param(op, depth, id=f"{op.name}-{depth}", marks=[] if is_quick else [pytest.mark.slow])
@@ -253,6 +253,14 @@ def test_every_instruction_of_deep_images(op: Op, depth: Depth) -> None:
     chains = [[step(op, 3) if op is Op.MEDIAN else random_step(rng, op, *image.shape[:2])] for image in images]
     output = OUTPUTS[int(op) % len(OUTPUTS)]
     deep.check(DEVICE, program_of(chains, images, output), images, depth, int(op), may_differ=2e-3)
+
+
+@deep.every_depth
+def test_percentiles_of_deep_images_are_refused(depth: Depth) -> None:
+    image = photo(9, 63)
+    program = program_of([[step(Op.PERCENTILE_STRETCH, 1, 99)]], [image])
+    with pytest.raises(ValueError, match=f"^PercentileStretch: got images of {depth} on a GPU; accepted there: uint8"):
+        deep.check(DEVICE, program, [image], depth)
 
 
 @deep.every_depth

@@ -42,6 +42,13 @@ def refuse_jpeg(program: Program) -> None:
         )
 
 
+def _refuse_percentiles(program: Program) -> None:
+    """Raise ValueError if the program has a PercentileStretch of a deep image, for which there is no GPU kernel."""
+    if (program.opcode == Op.PERCENTILE_STRETCH).any():
+        got = f"PercentileStretch: got images of {program.depth} on a GPU"
+        raise ValueError(f"{got}; accepted there: uint8. device='cpu' takes all dtypes")
+
+
 class Packer:
     """The buffer layout of one fused program.
 
@@ -54,6 +61,10 @@ class Packer:
         for name in TABLES:
             values[name] = table = as_c_contiguous(getattr(program.tables, name))
             values[f"{name}_size"] = table.nbytes
+        if program.depth.is_deep:
+            _refuse_percentiles(program)
+            curves = program.tables.curves.astype(np.float32)
+            values |= {"luts": curves, "luts_size": curves.nbytes}
         values["scale_and_bias"] = _scale_and_bias(program.output, program.depth)
         values |= _NO_BLEND if program.blend is None else _blend_values(program.blend.entries())
         rows, slots = program.opcode.shape
@@ -65,6 +76,7 @@ class Packer:
             max_passes=values["passes"].shape[1],
             segments=SEGMENTS,
             segments_size=SEGMENTS.nbytes,
+            lut_size=3 * 256 * values["luts"].itemsize,
             canvas_pixel=3 * program.depth.dtype.itemsize if program.depth.is_deep else 4,
             at=offsets,
             **values,

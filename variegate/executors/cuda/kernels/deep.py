@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.element import clamp, from_byte, full, truncate_value
+from variegate.executors.cuda.kernels.element import clamp, from_byte, full, round_value, truncate_value
 from variegate.executors.cuda.kernels.elementary import power
 from variegate.executors.cuda.kernels.memory import float32s_at, load_int
 from variegate.program import ops
@@ -47,6 +47,12 @@ def _changed(buffer, ins, channel, value, FORMAT: tl.constexpr):
         new = L.WHITE[FORMAT] - value
     elif op == ops.Op.RGB_SHIFT:
         new = value + tl.load(numbers + channel).to(tl.int32).to(tl.float32) * L.UNIT[FORMAT]
+    elif op == ops.Op.WINDOW:
+        scale = tl.div_rn(tl.full([], L.WHITE[FORMAT], tl.float32), second)
+        new = round_value((value - first) * scale + L.WHITE[FORMAT] / 2, FORMAT).to(tl.float32)
+    elif op == ops.Op.LUT:
+        curve = float32s_at(buffer, tl.load(ins + L.ARG)) + 256 * channel
+        new = round_value(_interpolated(curve, value, FORMAT), FORMAT).to(tl.float32)
     elif op == ops.Op.EQUALIZE:
         known = buffer + tl.load(ins + L.ARG) + 256 * channel
         level = load_int(known + bin_of(value, FORMAT))
@@ -56,6 +62,17 @@ def _changed(buffer, ins, channel, value, FORMAT: tl.constexpr):
         line = float32s_at(buffer, tl.load(ins + L.ARG)) + 3 * channel
         new = tl.load(line + 2) + tl.load(line + 1) * (value - tl.load(line))
     return truncate_value(new, FORMAT)
+
+
+@triton.jit
+def _interpolated(curve, value, FORMAT: tl.constexpr):
+    """Interpolate linearly between the 256 values of 0..255 at ``curve``."""
+    black_to_white = clamp(tl.where(value == value, value, 0.0), 0.0, L.WHITE[FORMAT])
+    position = black_to_white * (255.0 / L.WHITE[FORMAT])
+    level = tl.minimum(position.to(tl.int32), 254)
+    low = tl.load(curve + level)
+    high = tl.load(curve + level + 1)
+    return (low + (position - level.to(tl.float32)) * (high - low)) * L.UNIT[FORMAT]
 
 
 @triton.jit
