@@ -334,5 +334,8 @@ def test_options_of_a_loader(tmp_path: Path) -> None:
     (tmp_path / "a.dcm").write_bytes(dicom(CT))
     with pytest.raises(TypeError, match=r"dicom: got \(40, 400\); accepted: vg.Dicom\(...\), or None"):
         vg.Loader(tmp_path, dicom=(40, 400))
-    with pytest.raises(ValueError, match=r"dicom: got Dicom\(.*with cache='host'; accepted: one of the two"):
-        vg.Loader(tmp_path, dicom=vg.Dicom(), cache="host")
+    made = []
+    for window in ((40, 400), "full"):
+        loader = vg.Loader(tmp_path, dicom=vg.Dicom(window=window), cache=tmp_path / ".cache", device="cpu")
+        made += [images for images, _ in [*loader, *loader]]
+    assert [bool((images == made[0]).all()) for images in made] == [True, True, False, False]

@@ -123,11 +123,13 @@ def test_the_processes_of_a_machine_share_its_memory(monkeypatch: pytest.MonkeyP
 
 
 def test_another_data_set_or_side_makes_a_folder_of_its_own(tmp_path: Path) -> None:
-    for options in ({}, {"number": 5}, {"cache_side": 20}):
+    others: list[dict[str, Any]] = [{}, {"number": 5}, {"cache_side": 20}]
+    others += [{"depth": "uint16"}, {"depth": "float32"}, {"channels": 3}]
+    for options in others:
         loader, source = cached(tmp_path, **options)
         pixels(loader)
         assert len(source.reads) == options.get("number", 9)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == len(others)
 
 
 def filled(folder: Path, number: int = 4) -> dict[int, Any]:
@@ -141,14 +143,18 @@ def parts(folder: Path, suffix: str) -> Path:
     return next(folder.glob(f"*/*.{suffix}"))
 
 
-def test_disk_cache_gives_back_what_it_got(tmp_path: Path) -> None:
-    expected = filled(tmp_path)
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_disk_cache_gives_back_what_it_got(tmp_path: Path, kind: Any) -> None:
+    expected: dict[int, Any] = filled(tmp_path)
+    expected[5] = (np.random.default_rng(1).random((7, 8, 3)) * 255).astype(kind)
+    DiskCache(tmp_path, "key").put(5, expected[5], 5)
     cache = DiskCache(tmp_path, "key")
     cache.put(9, photo(5, 6), 0.25)
     for index, picture in expected.items():
         found = cache.get(index)
         assert found is not None
         np.testing.assert_array_equal(found[0], picture)
+        assert found[0].dtype == picture.dtype
         assert found[1] == index
     found = cache.get(9)
     assert found is not None
@@ -205,6 +211,8 @@ def test_a_record_with_one_flipped_bit_is_as_good_as_none(tmp_path: Path) -> Non
         ("height", (1 << 32) - 1),
         ("height", 0),
         ("channels", 2),
+        ("depth", 2),
+        ("depth", 3),
     ],
 )
 def test_records_of_no_picture_are_none_whatever_their_checksum(field: str, value: int, tmp_path: Path) -> None:

@@ -262,12 +262,16 @@ def test_data_sets_of_signed_integers_as_floats() -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("workers", ["thread", vg.ProcessWorkers(1)], ids=["threads", "process"])
-def test_resumed_in_the_middle_of_an_epoch(workers: Any) -> None:
+def test_resumed_in_the_middle_of_an_epoch(tmp_path: Path, workers: Any) -> None:
     transform = T.Compose([T.RandomRotation(30), T.RandomCrop(16), T.ColorJitter(0.3, 0.3)])
 
     def make() -> vg.Loader:
         options: dict[str, Any] = {"batch_size": 2, "seed": 3, "device": "cpu", "workers": workers}
-        return vg.Loader((three(GRAY), list(range(6))), transform, **options)
+        return vg.Loader(tmp_path / "scans", transform, depth="uint16", cache=tmp_path / "cache", **options)
+
+    (tmp_path / "scans").mkdir()
+    for number, scan in enumerate(GRAY):
+        (tmp_path / "scans" / f"{number}.npy").write_bytes(npy(three(scan)))
 
     first = make()
     batches = iter(first)
@@ -281,13 +285,43 @@ def test_resumed_in_the_middle_of_an_epoch(workers: Any) -> None:
         assert torch.equal(images, wanted)
 
 
+@pytest.mark.parametrize("kind", ["host", "disk"])
+def test_a_cache_changes_no_pixel(tmp_path: Path, kind: str) -> None:
+    """One folder for all depths and numbers of channels, one after another and again."""
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for number, scan in enumerate(GRAY):
+        (folder / f"{number}.png").write_bytes(saved(scan, "PNG"))
+    where: Any = "host" if kind == "host" else tmp_path / "cache"
+    cases: list[dict[str, Any]] = [{"depth": "uint16"}, {"depth": "float32", "channels": 1}]
+    for options in [*cases, {"depth": "uint16", "channels": 1}, *cases]:
+        expected = load(folder, **options)
+        given = {"batch_size": 6, "shuffle": False, "device": "cpu", "layout": "NHWC", **options}
+        loader = vg.Loader(folder, NOTHING, cache=where, **given)
+        for images, _ in [*loader, *loader]:
+            assert images.dtype == expected.dtype
+            assert torch.equal(torch.as_tensor(images), expected)
+        assert loader.cache is not None
+        assert loader.cache.nbytes == expected.nbytes
+    if kind == "disk":
+        assert len(list(where.iterdir())) == 3
+
+
+def test_cached_images_are_reduced_in_their_depth(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(npy(COLOR))
+    made = {depth: load(tmp_path, depth=depth, cache="host", cache_side=10) for depth in ("uint8", "uint16", "float32")}
+    assert {images.shape[1:] for images in made.values()} == {(10, 12, 3)}
+    levels, numbers, floats = (images.numpy().astype(np.float64) for images in made.values())
+    np.testing.assert_allclose(numbers / 65535, floats, atol=1 / 65535)
+    np.testing.assert_allclose(levels / 255, floats, atol=1.5 / 255)
+
+
 REFUSED = {
     "another name": (
         {"depth": "int16"},
         ValueError,
         "depth: got 'int16'; accepted: one of None, 'uint8', 'uint16', 'float32'",
     ),
-    "a cache": ({"depth": "uint16", "cache": "host"}, ValueError, "depth: got 'uint16' with cache='host'"),
 }
 
 

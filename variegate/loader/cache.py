@@ -16,21 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.checks import a_path, integer
+from variegate.data.base import digest_of
 from variegate.io.addresses import is_url, redact_url
 from variegate.io.files import BINARY, StrPath, read_at, write_at
 from variegate.io.lock import FileLock, exclusive_lock
 from variegate.loader.targets import targets_nbytes
+from variegate.program.depth import Depth, depth_of
 from variegate.program.program import MAX_CHANNELS
 from variegate.threads import at_fork
 
 if TYPE_CHECKING:
     from variegate.loader.options import LoaderOptions
 
-Picture = UInt8Array
+Picture = ImageArray
 
-_VERSION = 3
+_VERSION = 4
 _RECORD = np.dtype(
     [
         ("id", "<u8"),
@@ -38,7 +40,8 @@ _RECORD = np.dtype(
         ("height", "<u4"),
         ("width", "<u4"),
         ("channels", "<u4"),
-        ("is_float", "<u4"),
+        ("is_float", "<u2"),
+        ("depth", "<u2"),
         ("int_label", "<i8"),
         ("float_label", "<f8"),
         ("checksum", "<u4"),
@@ -52,11 +55,20 @@ def _checksum(record: Any, pixels: Any) -> int:
     return zlib.crc32(pixels, zlib.crc32(record.tobytes()[: -record["checksum"].nbytes]))
 
 
+_DEPTHS = {*map(int, Depth)}
+
+
+def _bytes_of(picture: Picture) -> memoryview:
+    return picture.reshape(-1).view(np.uint8).data
+
+
 def _nbytes_of(record: tuple[Any, ...], file_size: int) -> int:
     """Size of a record's picture; 0 if the record is of no picture within a file of pixels."""
-    _, offset, height, width, channels, *_ = record
-    nbytes: int = height * width * channels
-    return nbytes if channels <= MAX_CHANNELS and offset + nbytes <= file_size else 0
+    _, offset, height, width, channels, _, depth, *_ = record
+    if channels > MAX_CHANNELS or depth not in _DEPTHS:
+        return 0
+    nbytes: int = height * width * channels * Depth(depth).dtype.itemsize
+    return nbytes if offset + nbytes <= file_size else 0
 
 
 class _Pair:
@@ -175,9 +187,9 @@ class DiskCache:
         if not len(records) or records["id"][0] != sample_id or not _nbytes_of(records[0].item(), file_size):
             return None
         record = records[0]
-        _, offset, *shape, is_float, int_label, float_label, checksum = record.item()
-        picture = np.empty(shape, np.uint8)
-        pixels = picture.reshape(-1).data
+        _, offset, *shape, is_float, depth, int_label, float_label, checksum = record.item()
+        picture = np.empty(shape, Depth(depth).dtype)
+        pixels = _bytes_of(picture)
         read = read_at(pair.pixels, pixels, offset)
         # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
         if not pair.is_checked[row]:
@@ -205,9 +217,10 @@ class DiskCache:
         if self._own is None:
             stem = self._root / f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
             self._own = self._pairs[stem] = _Pair(stem, is_custom=True)
-        pixels = np.ascontiguousarray(picture).reshape(-1).data
+        pixels = _bytes_of(np.ascontiguousarray(picture))
         is_float = isinstance(label, (float, np.floating))
-        values = (sample_id, self._own.nbytes, *picture.shape, is_float, 0 if is_float else label, label, 0)
+        depth = depth_of(picture.dtype)
+        values = (sample_id, self._own.nbytes, *picture.shape, is_float, depth, 0 if is_float else label, label, 0)
         record = np.array([values], _RECORD)
         record["checksum"] = _checksum(record[0], pixels)
         self._own.add(record, pixels)
@@ -333,7 +346,7 @@ def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: 
         raise ValueError(f"cache: got {where!r}; accepted: {_ACCEPTED}")
     if where == "device" and device.startswith("cuda"):
         return DeviceCache(device, max_bytes)
-    key = f"{options.source.fingerprint}-{side or 'whole'}"
+    key = _key_of(options)
     if shared is not None and where == "host":
         return NodeCache(shared, key, max_bytes, processes)
     if where in _MEMORIES:  # the memory of a CPU is the host's
@@ -343,6 +356,14 @@ def open_cache(options: LoaderOptions, device: str, processes: int = 1, shared: 
             raise ValueError(f"cache: got {redact_url(where)!r}; accepted: {_ACCEPTED}, of this machine")
         a_path("cache", where, _MEMORIES, _ACCEPTED)
     return DiskCache(Path(where).expanduser(), key, max_bytes, processes)
+
+
+def _key_of(options: LoaderOptions) -> str:
+    """Name of all that the pixels of a picture depend on."""
+    key = f"{options.source.fingerprint}-{options.cache_side or 'whole'}"
+    reading = {name: getattr(options, name) for name in ("depth", "channels", "dicom")}
+    given = {name: value for name, value in reading.items() if value is not None}
+    return f"{key}-{digest_of(repr(given))}" if given else key
 
 
 def available_memory() -> int:

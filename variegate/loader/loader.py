@@ -60,8 +60,8 @@ class Loader(CopiedByState, RemovedMethods):
         channels: channels that every image must have, 1 to 32; 4 reads alpha, 255 for files without. Needed for data
             sets whose pixels have more than three. None: red, green and blue, and what NumPy files have.
         depth: dtype in which images are read: "uint8", "uint16" or "float32" (docs/deep.md). None: that of arrays in
-            memory; files in 8 bits, with a note where they have more. Not with ``cache``.
-        dicom: ``vg.Dicom(...)``: the window and frame of DICOM files (docs/deep.md). Not with ``cache``.
+            memory; files in 8 bits, with a note where they have more.
+        dicom: ``vg.Dicom(...)``: the window and frame of DICOM files (docs/deep.md).
         sampler: the samples of an epoch. A sequence of indices (a subset, or with repeats) is shuffled by ``shuffle``.
             A torch ``Sampler``, or another object with ``__iter__`` and ``__len__``, is iterated in its order when an
             epoch begins; its ``set_epoch(epoch)``, if any, is called before. A function maps epoch -> indices.

@@ -180,10 +180,6 @@ class LoaderOptions(LoaderArguments):
         one_of("depth", given["depth"], (None, *map(str, Depth)))
         if not isinstance(given["dicom"], (Dicom, type(None))):
             raise TypeError(f"dicom: got {given['dicom']!r}; accepted: vg.Dicom(...), or None")
-        for name in ("depth", "dicom"):
-            if given[name] is not None and given["cache"] is not None:
-                got = f"got {given[name]!r} with cache={given['cache']!r}"
-                raise ValueError(f"{name}: {got}; accepted: one of the two")
         one_of("partners", given["partners"], get_args(Partners))
         if not isinstance(given["workers"], (ProcessWorkers, RayWorkers)):
             accepted = "'thread', 'process', 'ray', vg.ProcessWorkers(...) or vg.RayWorkers(...)"

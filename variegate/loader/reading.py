@@ -252,16 +252,13 @@ class Reader:
             if data.shape[2] not in ((1, 3) if self._channels is None else (self._channels,)):
                 accepted = "1 or 3 channels; others with channels=" if self._channels is None else self._channels
                 raise ValueError(f"its pixels: got shape {data.shape}; accepted: {accepted}")
-        if self._depth is not None:
-            name = str(self._source.name(index))
-            pixels = data if isinstance(data, np.ndarray) else read_image(data, name, self._max_pixels, self._channels)
-            check_side(name, *pixels.shape[:2])
-            return in_depth(pixels, self._depth, name)
-        if self._cache is None:
+        name = str(self._source.name(index))
+        # Images in memory are not kept twice.
+        cache = None if self._may_gather else self._cache
+        if cache is None and self._depth is None:
             # A JPEG's size is in its header, and the crop decides how much of it is decoded.
             if isinstance(data, np.ndarray):
                 return data
-            name = str(self._source.name(index))
             several = read_channels(bytes(data), name, self._max_pixels, self._channels)
             if several is not None or is_jpeg(data):
                 return data if several is None else several
@@ -269,8 +266,9 @@ class Reader:
                 image = file.decode()
             check_side(name, *image.shape[:2])
             return image
-        picture = decode_picture(data, str(self._source.name(index)), self._side, self._max_pixels, self._channels)
-        return self._cache.put(id, picture, item.label)
+        side = None if cache is None else self._side
+        picture = decode_picture(data, name, side, self._max_pixels, self._channels, self._depth)
+        return picture if cache is None else cache.put(id, picture, item.label)
 
 
 class _Clock:
@@ -294,9 +292,11 @@ def decode_picture(
     side: int | None,
     max_pixels: int | None = None,
     channels: int | None = None,
+    depth: Depth | None = None,
 ) -> Picture:
-    """A file's bytes, or pixels -> uint8[H, W, C], the shorter side reduced to ``side`` pixels: JPEGs at the
-    smallest DCT scale that covers that, then by Pillow with antialiasing. Raises DecodeError with ``name``."""
+    """A file's bytes, or pixels -> [H, W, C], the shorter side reduced to ``side`` pixels: JPEGs at the smallest DCT
+    scale that covers that, then by Pillow with antialiasing. ``depth``: None for that of the pixels. Raises DecodeError
+    with ``name``."""
     if isinstance(data, np.ndarray):
         image = data
     elif side is None or channels not in (None, 3) or not is_jpeg(data):
@@ -306,13 +306,18 @@ def decode_picture(
         image = decode_jpeg_scaled(data, *_reduced(*header.oriented_size, side), name, max_pixels, header)
     height, width = image.shape[:2]
     check_side(name, height, width)
+    image = image if depth is None else in_depth(image, depth, name)
     if side is not None:
         height, width = _reduced(height, width, side)
     if (height, width) == image.shape[:2]:
         return image
-    parts = [image] if image.shape[2] == 3 else [image[:, :, channel] for channel in range(image.shape[2])]
+    is_color = image.shape[2] == 3 and image.dtype == np.uint8
+    parts = [image] if is_color else [image[:, :, channel] for channel in range(image.shape[2])]
+    if image.dtype == np.uint16:  # which Pillow does not resize
+        parts = [part.astype(np.float32) for part in parts]
     pictures = [Image.fromarray(part).resize((width, height), Image.Resampling.BILINEAR) for part in parts]
-    return np.dstack([np.asarray(picture) for picture in pictures])
+    reduced = np.dstack([np.asarray(picture) for picture in pictures])
+    return np.rint(reduced).astype(np.uint16) if image.dtype == np.uint16 else reduced
 
 
 def _reduced(height: int, width: int, side: int) -> tuple[int, int]:
