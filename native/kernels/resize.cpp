@@ -291,6 +291,13 @@ i64 resize_gray(const ResizeScratch &r, const Element *source, const Element *en
   return output;
 }
 
+// One output of `resize_gray`, summed in the same order.
+template <class Element> VG_INLINE Element weigh_by_fours(const Element *at, const f32 *weights, i64 count) {
+  f32 sums[4] = {};
+  for (i64 tap = 0; tap < count; tap++) sums[tap % 4] += (f32)at[tap] * weights[tap];
+  return to_element<Element>(sums[0] + sums[1] + sums[2] + sums[3]);
+}
+
 template <class Element> bool pack_weights(ResizeScratch &r) {
   if constexpr (!HAS_LEVELS<Element>) return pack_floats(r);
   r.has_windows = fits_windows(r.x);
@@ -320,6 +327,11 @@ template <class Element> void resize_row(const ResizeScratch &r, const Element *
   const ResizeAxis &x = r.x;
   for (i64 output = resize_vectors(r, source, end, shift, channels, out); output < x.size; output++) {
     const Element *at = source + channels * (x.first[output] - shift);
+    if constexpr (!HAS_LEVELS<Element>)
+      if (channels == 1) {
+        out[output] = weigh_by_fours(at, x.weights_of<f32>(output), x.count[output]);
+        continue;
+      }
     for (i64 c = 0; c < channels; c++)
       out[channels * output + c] = weigh(at + c, channels, x.weights_of<SumOf<Element>>(output), x.count[output]);
   }
