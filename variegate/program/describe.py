@@ -26,7 +26,6 @@ _WHY_APART = {
     PassBreak.RESAMPLE_NOT_FIRST: "{this} averages what {that} has made",
     PassBreak.CODEC: "{this} takes the whole image after {that}",
 }
-_CANVAS = "uint8 canvas"
 _NORMALIZED_VALUES = frozenset({"v0", "v1", "v2"})
 
 
@@ -240,7 +239,7 @@ def _passes(fused: Program, row: int, ends: str) -> list[tuple[str, str]]:
     if fused.num_passes is None or fused.passes is None:
         raise ValueError("explain_row: the second program must be lowered")
     plans = fused.passes[row, : int(fused.num_passes[row])]
-    targets = [*[_CANVAS] * (len(plans) - 1), ends]
+    targets = [*[f"{fused.depth} canvas"] * (len(plans) - 1), ends]
     passes: list[tuple[str, str]] = []
     for plan, target in zip(plans, targets, strict=True):
         begin, end, quality, reason, blocking_slot = plan[[BEGIN, END, QUALITY, BREAK, BLOCKING_SLOT]].tolist()
@@ -264,5 +263,6 @@ def _step(fused: Program, row: int, k: int) -> str:
 
 def _destination(program: Program) -> str:
     output = program.output
-    kind = f"normalize, {output.dtype} {output.layout[1:]}" if output.is_float else f"uint8 {output.layout[1:]}"
+    values = f"normalize, {output.dtype}" if output.is_float else str(program.depth)
+    kind = f"{values} {output.layout[1:]}"
     return " -> ".join([kind, *map(str, output.steps)])
