@@ -92,7 +92,14 @@ template <class Element> void join_rectangles(const BlendCall &call, i64 output,
 // Computes start + weight * value + ..., summed in this order, for `size` values. `start` rounds integers; floats may be
 // outside black and white.
 template <class Element> void sum_values(f32 start, const BlendTerm *terms, i64 count, i64 size, Element *to) {
-  for (i64 i = 0; i < size; i++) {
+  i64 i = 0;
+  if constexpr (!HAS_LEVELS<Element>)
+    for (; i + LANES <= size; i += LANES) {
+      Floats sum = all_floats(IS_FLOAT<Element> ? 0 : start);
+      for (i64 t = 0; t < count; t++) sum += terms[t].weight * load_floats((const Element *)terms[t].at + i);
+      store_values(to + i, sum);
+    }
+  for (; i < size; i++) {
     f32 sum = IS_FLOAT<Element> ? 0 : start;
     for (i64 t = 0; t < count; t++) sum += terms[t].weight * (f32)((const Element *)terms[t].at)[i];
     if constexpr (IS_FLOAT<Element>) to[i] = sum;

@@ -1,5 +1,5 @@
-// Convolutions in integers: weights of 16 bits, sums of 32. Separable kernels run along columns first, then along the
-// row. GPU counterparts: `_blur_separably` and `_convolve` in executors/cuda/kernels/neighborhood.py; definition:
+// Convolutions of uint8 images in integers: weights of 16 bits, sums of 32. Separable kernels run along columns first,
+// then along the row. Others: deep_filters.cpp. GPU counterparts: `_blur_separably` and `_convolve` in executors/cuda/kernels/neighborhood.py; definition:
 // `gaussian_blur` and `motion_blur` in tests/oracle/neighborhood.py.
 #include "filter_rows.h"
 #include "registers.h"
@@ -17,19 +17,6 @@ constexpr i32 BIAS = 1 << (KERNEL_LEVEL_BITS - 1);
 // Added to sums of the first pass: rounding, and BIAS. As a product, for the unused lane of an odd number of terms.
 constexpr i32 ROUNDING = (1 << (COLUMN_SHIFT - 1)) + (BIAS << COLUMN_SHIFT), ROUNDING_FACTOR = 128;
 static_assert(ROUNDING % ROUNDING_FACTOR == 0, "an integer product");
-
-// The type for amounts that exceed 16 bits.
-template <class Element> struct LargerOf {
-  using type = i64;
-};
-template <> struct LargerOf<f32> {
-  using type = f32;
-};
-template <class Element> using LargerSum = typename LargerOf<Element>::type;
-template <class Element> VG_INLINE Element from_sum(LargerSum<Element> sum) {
-  if constexpr (IS_FLOAT<Element>) return sum;
-  else return (Element)clamp<LargerSum<Element>>(sum, 0, ElementTraits<Element>::MAX);
-}
 
 // Sums, in 16 bits, of the values of two lines with equal weights; `low8` and `high8` halves.
 struct Words {
@@ -133,17 +120,6 @@ VG_INLINE i64 row_stride(i64 width, i64 radius) {
   return row_start(radius) + round_up(width + radius + 2 * REGISTER, REGISTER);
 }
 
-VG_NOINLINE void mirror_edges(i16 *row, i64 width, i64 radius) {
-  i16 *last = row + width - 1;
-  const bool is_wide = radius + 1 < width;
-  for (i64 i = 1; i <= radius; i++) {
-    row[-i] = row[is_wide ? i : reflect(-i, width)];
-    last[i] = row[is_wide ? width - 1 - i : reflect(width - 1 + i, width)];
-    // Prevents vectorization: for a few pixels, the setup of vectors takes longer than the pixels.
-    __asm__ volatile("" ::: "memory");
-  }
-}
-
 VG_NOINLINE void first_pass(const u8 *plane, const i64 *lines, const BlurScratch &blur, i64 width, i16 *out) {
   const i64 radius = blur.radius_y;
   const i32 *pairs = blur.column_pairs.at;
@@ -176,17 +152,12 @@ VG_NOINLINE void second_pass(const i16 *row, const BlurScratch &blur, i64 width,
 }
 
 // Unsharp mask: adds to the row `amount` times its difference to the blurred row, where the difference exceeds a
-// threshold in units of uint8. GPU counterpart: `_unsharpened` in executors/cuda/kernels/neighborhood.py.
-template <class Element>
-void unsharpen_row(const Element *__restrict row, i64 width, i64 amount, i64 threshold, Element *__restrict blurred) {
-  using Wide = LargerSum<Element>;
-  const Wide limit = (Wide)threshold * (Wide)ElementTraits<Element>::MAX / 255;
+// threshold. GPU counterpart: `_unsharpened` in executors/cuda/kernels/neighborhood.py.
+void unsharpen_by_values(const u8 *__restrict row, i64 width, i64 amount, i64 threshold, u8 *__restrict blurred) {
   for (i64 x = 0; x < width; x++) {
-    const Wide away = (Wide)row[x] - (Wide)blurred[x];
-    const Wide added = drop_bits<AMOUNT_BITS>(away * (Wide)amount + HALF_UNIT<Wide, AMOUNT_BITS>);
-    const Wide magnitude = away < 0 ? -away : away;
-    const Wide value = (Wide)row[x] + (magnitude > limit ? added : 0);
-    blurred[x] = (Element)clamp<Wide>(value, 0, ElementTraits<Element>::MAX);
+    const i64 away = row[x] - blurred[x], magnitude = away < 0 ? -away : away;
+    const i64 added = drop_bits<AMOUNT_BITS>(away * amount + HALF_UNIT<i64, AMOUNT_BITS>);
+    blurred[x] = (u8)clamp<i64>(row[x] + (magnitude > threshold ? added : 0), 0, 255);
   }
 }
 
@@ -214,19 +185,10 @@ void unsharpen_by_pairs(const u8 *row, i64 width, i64 amount, i64 threshold, u8 
 void unsharpen_row(const u8 *row, i64 width, i64 amount, i64 threshold, u8 *blurred) {
   if (0 <= amount && amount < 1 << 15 && 0 <= threshold && threshold < 256)
     unsharpen_by_pairs(row, width, amount, threshold, blurred);
-  else unsharpen_row<u8>(row, width, amount, threshold, blurred);
+  else unsharpen_by_values(row, width, amount, threshold, blurred);
 }
 
 // One full kernel, of an even number of cells. `cells`: offsets from each pixel.
-template <class Element>
-void weigh_cells(const Element *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, Element *out) {
-  using Sum = SumOf<Element>;
-  for (i64 x = 0; x < width; x++) {
-    Sum total = HALF_UNIT<Sum, KERNEL_WEIGHT_BITS>;
-    for (i64 i = 0; i < count; i++) total += (Sum)plane[cells[i] + x] * (Sum)weights[i];
-    out[x] = to_element<Element>(drop_bits<KERNEL_WEIGHT_BITS>(total));
-  }
-}
 void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 count, i64 width, u8 *out) {
   const Register zero = all8(0);
   for (i64 x = 0; x < width; x += REGISTER) {
@@ -246,43 +208,11 @@ void weigh_cells(const u8 *plane, const i64 *cells, const i16 *weights, i64 coun
 
 // Adds results of a further kernel. Each is clipped before the sum, which adds the positive part of a kernel and the
 // positive part of its negative to an absolute value.
-template <class Element> void add_row(Element *row, const Element *more, i64 width) {
-  using Sum = SumOf<Element>;
-  for (i64 x = 0; x < width; x++) {
-    const Element first = clip<Element>((Sum)row[x]), second = clip<Element>((Sum)more[x]);
-    row[x] = clip<Element>((Sum)first + (Sum)second);
-  }
-}
 void add_row(u8 *row, const u8 *more, i64 width) {
   for (i64 x = 0; x < width; x += REGISTER)
     store(row + x, add_saturated_u8(load_register(row + x), load_register(more + x)));
 }
 
-template <class Element>
-void blur_planes(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, PlanesOf<Element> out) {
-  using Sum = LargerSum<Element>;
-  const i64 width = image.width, radius_x = blur.radius_x, radius_y = blur.radius_y;
-  const i64 *lines = blur.lines.at + y + radius_y;
-  Sum *sums = (Sum *)blur.rows.at + radius_x;
-  for (i64 c = 0; c < image.channels; c++) {
-    const Element *plane = image.line(0, c);
-    for (i64 x = 0; x < width; x++) {
-      Sum total = 2 * (Sum)blur.weights_y[0] * (Sum)plane[lines[0] + x] + HALF_UNIT<Sum, COLUMN_SHIFT>;
-      for (i64 i = 1; i <= radius_y; i++)
-        total += (Sum)blur.weights_y[i] * ((Sum)plane[lines[-i] + x] + (Sum)plane[lines[i] + x]);
-      sums[x] = drop_bits<COLUMN_SHIFT>(total);
-    }
-    for (i64 i = 1; i <= radius_x; i++) {
-      sums[-i] = sums[reflect(-i, width)];
-      sums[width - 1 + i] = sums[reflect(width - 1 + i, width)];
-    }
-    for (i64 x = 0; x < width; x++) {
-      Sum total = 2 * (Sum)blur.weights_x[0] * sums[x] + HALF_UNIT<Sum, ROW_SHIFT>;
-      for (i64 i = 1; i <= radius_x; i++) total += (Sum)blur.weights_x[i] * (sums[x - i] + sums[x + i]);
-      out[c][x] = from_sum<Element>(drop_bits<ROW_SHIFT>(total));
-    }
-  }
-}
 // Runs each pass for all channels before the next pass: loads that overlap recent stores differently would stall.
 void blur_planes(const FilterImage &image, i64 y, BlurScratch &blur, Planes out) {
   const i64 width = image.width, stride = blur.stride;
@@ -295,19 +225,26 @@ void blur_planes(const FilterImage &image, i64 y, BlurScratch &blur, Planes out)
 
 }  // namespace
 
-bool prepare_blur(i64 height, i64 width, i64 step, const f64 *a, const i16 *kernels, BlurScratch &blur) {
-  const i64 radius_x = blur.radius_x = (i64)a[1] / 2, radius_y = blur.radius_y = (i64)a[2] / 2;
+bool prepare_lines(i64 height, i64 step, const f64 *a, BlurScratch &blur) {
+  const i64 radius = blur.radius_y = (i64)a[2] / 2;
+  blur.radius_x = (i64)a[1] / 2;
   blur.is_unsharp = a[6] != 0.0;
+  if (!blur.lines.reserve(height + 2 * radius)) return false;
+  for (i64 i = 0; i < height + 2 * radius; i++) blur.lines[i] = step * reflect(i - radius, height);
+  return true;
+}
+
+bool prepare_blur(const FilterImage &image, const Row &row, const f64 *a, BlurScratch &blur) {
+  if (!prepare_lines(image.height, image.step(), a, blur)) return false;
+  const i64 radius_x = blur.radius_x, radius_y = blur.radius_y;
   // Larger amounts or thresholds change nothing.
   blur.amount = (i64)clamp(a[6], -MOST_AMOUNT, MOST_AMOUNT) - 1;
   blur.threshold = (i64)clamp(a[7], -1.0, 256.0);
-  blur.stride = row_stride(width, radius_x);
-  const i16 *along_x = blur.weights_x = kernels + (i64)a[0], *along_y = blur.weights_y = along_x + (i64)a[4];
-  if (!blur.lines.reserve(height + 2 * radius_y) || !blur.column_pairs.reserve(radius_y / 2 + 1) ||
-      !blur.even_pairs.reserve(radius_x + 1) || !blur.odd_pairs.reserve(radius_x + 1) ||
-      !blur.rows.reserve(4 * blur.stride))
+  blur.stride = row_stride(image.width, radius_x);
+  const i16 *along_x = row.batch->kernels + (i64)a[0], *along_y = along_x + (i64)a[4];
+  if (!blur.column_pairs.reserve(radius_y / 2 + 1) || !blur.even_pairs.reserve(radius_x + 1) ||
+      !blur.odd_pairs.reserve(radius_x + 1) || !blur.rows.reserve(4 * blur.stride))
     return false;
-  for (i64 i = 0; i < height + 2 * radius_y; i++) blur.lines[i] = step * reflect(i - radius_y, height);
   // Tables have half of the center's weight.
   auto weight_y = [&](i64 i) { return i > radius_y ? ROUNDING_FACTOR : i == 0 ? 2 * along_y[0] : along_y[i]; };
   for (i64 i = 0; i <= radius_y; i += 2) blur.column_pairs[i / 2] = pair_of(weight_y(i), weight_y(i + 1));
@@ -323,35 +260,28 @@ bool prepare_blur(i64 height, i64 width, i64 step, const f64 *a, const i16 *kern
   return true;
 }
 
-template <class Element>
-void blur_row(const FilterImageOf<Element> &image, i64 y, BlurScratch &blur, PlanesOf<Element> out) {
+void blur_row(const FilterImage &image, i64 y, const f64 *, BlurScratch &blur, Planes out) {
   blur_planes(image, y, blur, out);
   if (!blur.is_unsharp) return;
   for (i64 c = 0; c < image.channels; c++)
-    unsharpen_row((const Element *)image.line(y, c), image.width, blur.amount, blur.threshold, out[c]);
+    unsharpen_row(image.line(y, c), image.width, blur.amount, blur.threshold, out[c]);
 }
 
-bool prepare_convolution(const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }
+bool prepare_convolution(const FilterImage &, const f64 *a, BlurScratch &blur) { return blur.lines.reserve((i64)a[5]); }
 
-template <class Element> void convolve_row(const FilterImageOf<Element> &image, i64 y, const f64 *a, const i16 *kernels,
-                                           BlurScratch &blur, Element *spare, PlanesOf<Element> out) {
+void convolve_row(const FilterImage &image, i64 y, const f64 *a, const Row &row, BlurScratch &blur, u8 *spare,
+                  Planes out) {
   const i64 apart = (i64)a[4], count = (i64)a[5], width = image.width;
   for (i64 number = 0; number <= (i64)a[6]; number++) {
-    const i16 *weights = kernels + (i64)a[0] + 3 * number * apart;
+    const i16 *weights = row.batch->kernels + (i64)a[0] + 3 * number * apart;
     const i16 *columns = weights + apart, *lines = columns + apart;
     for (i64 i = 0; i < count; i++)
       blur.lines[i] = image.step() * clamp<i64>(y + lines[i], 0, image.height - 1) + columns[i];
     for (i64 c = 0; c < image.channels; c++) {
-      weigh_cells((const Element *)image.line(0, c), blur.lines.at, weights, count, width,
-                  number == 0 ? out[c] : spare);
-      if (number > 0) add_row(out[c], (const Element *)spare, width);
+      weigh_cells(image.line(0, c), blur.lines.at, weights, count, width, number == 0 ? out[c] : spare);
+      if (number > 0) add_row(out[c], spare, width);
     }
   }
 }
-
-#define VG_COMPILE_ALL(Element) \
-  VG_COMPILE(blur_row, Element) \
-  VG_COMPILE(convolve_row, Element)
-VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -1,6 +1,8 @@
-// Operations on uint16 and float32 values: per-channel operations, statistics and hue.
+// Operations on uint16 and float32 values: per-channel operations, statistics, saturation and hue. They run in vectors
+// of floats; the last vector extends into the padding. The order of sums does not depend on the size of vectors.
 #include "deep.h"
 #include "interleave.h"
+#include "lanes.h"
 #include "mathematics.h"
 #include "scratch.h"
 #include "statistics.h"
@@ -15,8 +17,8 @@ struct Line {
 };
 
 // Stretches low..high to black..white; without change if they are equal.
-template <class Element> Line stretch(Element low, Element high) {
-  if (low < high) return {(f32)low, WHITE<Element> / ((f32)high - (f32)low), 0};
+template <class Element> Line stretch(f32 low, f32 high) {
+  if (low < high) return {low, WHITE<Element> / (high - low), 0};
   return {0, 1, 0};
 }
 
@@ -33,17 +35,55 @@ template <class Element> VG_INLINE f32 threshold_of(f32 level) {
 constexpr i64 BINS = 256;
 
 // Converts to uint8 as torchvision does: integers by their highest bits.
-VG_INLINE u8 bin_of(u16 value) { return (u8)(value >> 8); }
-VG_INLINE u8 bin_of(f32 value) { return (u8)(i32)(truncate_value<f32>(value) * 255.999f); }
+VG_INLINE i64 bin_of(u16 value) { return value >> 8; }
+VG_INLINE i64 bin_of(f32 value) { return (i64)(truncate_value<f32>(value) * 255.999f); }
+VG_INLINE Ints load_bins(const u16 *at) { return load_ints(at) >> 8; }
+VG_INLINE Ints load_bins(const f32 *at) { return truncate(clip_floats(load_floats(at), 1) * 255.999f); }
 
-// Keeps the highest bits of a value, for POSTERIZE. Floats are rounded down to a multiple of 2**-bits.
-template <class Element> VG_INLINE Element keep_bits(Element value, i64 bits) {
-  if constexpr (IS_FLOAT<Element>) {
-    const f32 levels = (f32)((i64)1 << bits), level = floor_of(value * levels);
-    return min_of(level > 0 ? level : 0, levels - 1) / levels;
-  } else {
-    return (Element)(value & ~((1 << (8 * (i64)sizeof(Element) - bits)) - 1));
+template <class Element> VG_INLINE void find_bins(const Element *values, i64 count, u8 *bins) {
+  for (i64 x = 0; x < count; x += 2 * LANES)
+    store_packed(bins + x, pack(load_bins(values + x), load_bins(values + x + LANES)));
+}
+
+// Keeps the highest bits of values, for POSTERIZE. Floats are rounded down to a multiple of 2**-bits.
+void keep_bits(u16 *values, i64 count, i64 bits) {
+  const u16 mask = (u16)(0xffff << (16 - bits));
+  for (i64 x = 0; x < count; x++) values[x] &= mask;
+}
+void keep_bits(f32 *values, i64 count, i64 bits) {
+  const f32 levels = (f32)((i64)1 << bits);
+  for (i64 x = 0; x < count; x += LANES)
+    store(values + x, to_floats(truncate(clip_floats(load_floats(values + x) * levels, levels - 1))) / levels);
+}
+
+// Values, or torchvision's gray of three channels.
+template <class Element> VG_INLINE Floats load_gray(PlanesOf<Element> planes, i64 channels, i64 x) {
+  const Floats red = load_floats(planes[0] + x);
+  if (channels == 1) return red;
+  const Floats gray = red * 0.2989f + load_floats(planes[1] + x) * 0.587f + load_floats(planes[2] + x) * 0.114f;
+  return IS_FLOAT<Element> ? gray : to_floats(truncate(gray));
+}
+
+// The sum of a row's gray. Column x is added to lane x % 16 at every level, and lanes are added before float32 loses
+// precision.
+template <class Element> f64 sum_gray(PlanesOf<Element> planes, i64 channels, i64 pixels) {
+  constexpr i64 SUMS = 16, BETWEEN = 16 * SUMS;
+  alignas(64) f32 sums[SUMS];
+  f64 total = 0;
+  for (i64 first = 0; first < pixels; first += BETWEEN) {
+    const i64 end = min_of(pixels, first + BETWEEN);
+    memset(sums, 0, sizeof sums);
+    i64 x = first;
+    for (; x + SUMS <= end; x += SUMS)
+      for (i64 k = 0; k < SUMS; k += LANES)
+        store(sums + k, load<Floats>(sums + k) + load_gray(planes, channels, x + k));
+    for (i64 k = 0; x < end; k += LANES, x += LANES) {
+      const Floats rest = load_gray(planes, channels, x);
+      for (i64 j = 0; j < min_of(LANES, end - x); j++) sums[k + j] += rest[j];
+    }
+    for (const f32 sum : sums) total += (f64)sum;
   }
+  return total;
 }
 
 // Interpolates linearly between a curve's 256 values of 0..255. In float64, because a curve may be steep.
@@ -80,33 +120,47 @@ template <class Element> struct Outside {
 template <class Element, class Each> void measure_contrast(const Row &row, i64 slot, i64 channels, i64 seen,
                                                            const Outside<Element> &outside, Line *lines,
                                                            Each for_each) {
-  auto gray = [=](Element r, Element g, Element b) { return channels == 1 ? (f32)r : gray_of<Element>(r, g, b); };
-  f64 sum = (f64)outside.pixels * (f64)gray(outside.color[0], outside.color[1], outside.color[2]);
-  for_each([&](PlanesOf<Element> planes, i64 pixels) {
-    for (i64 x = 0; x < pixels; x++) sum += (f64)gray(planes[0][x], planes[1][x], planes[2][x]);
-  });
+  const Element *color = outside.color;
+  const f32 gray = channels == 1 ? (f32)color[0] : gray_of<Element>(color[0], color[1], color[2]);
+  f64 sum = (f64)outside.pixels * (f64)gray;
+  for_each([&](PlanesOf<Element> planes, i64 pixels) { sum += sum_gray(planes, channels, pixels); });
   const f32 center = (f32)(sum / (f64)(seen + outside.pixels));
   for (i64 c = 0; c < 3; c++) lines[c] = {center, (f32)row.args[slot][0], center};
 }
 
+// The least and the greatest value. NaN does not count.
+struct Extent {
+  f32 low = HUGE_VALF, high = -HUGE_VALF;
+
+  void add(f32 value) {
+    low = value < low ? value : low;
+    high = value > high ? value : high;
+  }
+};
+
+template <class Element> void widen_extent(const Element *values, i64 count, Extent &extent) {
+  Floats low = all_floats(extent.low), high = all_floats(extent.high);
+  i64 x = 0;
+  for (; x + LANES <= count; x += LANES) {
+    const Floats value = load_floats(values + x);
+    low = value < low ? value : low;
+    high = value > high ? value : high;
+  }
+  for (; x < count; x++) extent.add(values[x]);
+  for (i64 i = 0; i < LANES; i++) {
+    extent.low = min_of(extent.low, low[i]);
+    extent.high = max_of(extent.high, high[i]);
+  }
+}
+
 template <class Element, class Each>
 void measure_extremes(i64 channels, const Outside<Element> &outside, Line *lines, Each for_each) {
-  Element low[3], high[3];
-  bool is_first = outside.pixels == 0;
-  for (i64 c = 0; c < channels; c++) low[c] = high[c] = outside.color[c];
+  Extent extents[3];
+  for (i64 c = 0; c < channels && outside.pixels != 0; c++) extents[c].add(outside.color[c]);
   for_each([&](PlanesOf<Element> planes, i64 pixels) {
-    for (i64 c = 0; c < channels; c++) {
-      Element least = is_first ? planes[c][0] : low[c], greatest = is_first ? planes[c][0] : high[c];
-      for (i64 x = 0; x < pixels; x++) {
-        least = min_of(least, planes[c][x]);
-        greatest = max_of(greatest, planes[c][x]);
-      }
-      low[c] = least;
-      high[c] = greatest;
-    }
-    is_first = false;
+    for (i64 c = 0; c < channels; c++) widen_extent(planes[c], pixels, extents[c]);
   });
-  for (i64 c = 0; c < channels; c++) lines[c] = stretch(low[c], high[c]);
+  for (i64 c = 0; c < channels; c++) lines[c] = stretch<Element>(extents[c].low, extents[c].high);
 }
 
 // Unsigned integers in the order of values.
@@ -172,18 +226,64 @@ void measure_percentiles(const f64 *args, i64 channels, const Outside<Element> &
     }
   }
   for (i64 c = 0; c < channels; c++)
-    lines[c] = stretch(value_of_key<Element>(ends[c][0].upper), value_of_key<Element>(ends[c][1].upper));
+    lines[c] = stretch<Element>(value_of_key<Element>(ends[c][0].upper), value_of_key<Element>(ends[c][1].upper));
 }
 
 template <class Element, class Each>
-void measure_histogram(i64 channels, const Outside<Element> &outside, u8 *tables, Each for_each) {
-  i64 counts[3][BINS] = {};
-  for (i64 c = 0; c < channels; c++) counts[c][bin_of(outside.color[c])] += outside.pixels;
+void measure_histogram(i64 channels, const Outside<Element> &outside, u8 *tables, Scratch &s, Each for_each) {
+  Histogram histogram;
+  memset(&histogram, 0, sizeof histogram);
+  const Planes bins = s.row.spare_planes();
+  u8 *interleaved = s.row.interleaved.at;
   for_each([&](PlanesOf<Element> planes, i64 pixels) {
-    for (i64 c = 0; c < channels; c++)
-      for (i64 x = 0; x < pixels; x++) counts[c][bin_of(planes[c][x])]++;
+    for (i64 c = 0; c < channels; c++) find_bins((const Element *)planes[c], pixels, bins[c]);
+    if (channels == 1) return count_bytes(bins[0], pixels, histogram);
+    interleave((const u8 *)bins[0], bins[1], bins[2], pixels, interleaved);
+    count_bytes(interleaved, 3 * pixels, histogram);
   });
-  for (i64 c = 0; c < channels; c++) equalize_table(counts[c], tables + BINS * c);
+  for (i64 c = 0; c < channels; c++) {
+    i64 counts[BINS] = {};
+    for (i64 d = c; d < 3; d += channels)
+      for (const auto &copy : histogram.counts[d])
+        for (i64 i = 0; i < BINS; i++) counts[i] += copy[i];
+    counts[bin_of(outside.color[c])] += outside.pixels;
+    equalize_table(counts, tables + BINS * c);
+  }
+}
+
+// Levels of uint8 as elements, LANES from `bytes` on.
+VG_INLINE void store_levels(u16 *to, const u8 *bytes) { store_clipped(to, to_floats(load_bytes(bytes) << 8)); }
+VG_INLINE void store_levels(f32 *to, const u8 *bytes) { store(to, to_floats(load_bytes(bytes)) / 255.0f); }
+
+template <class Element> void equalize(const u8 *table, i64 count, Element *values) {
+  constexpr i64 CHUNK = 256;
+  u8 bins[CHUNK + BLOCK];
+  for (i64 first = 0; first < count; first += CHUNK) {
+    const i64 size = min_of(CHUNK, count - first);
+    find_bins((const Element *)values + first, size, bins);
+    look_up(bins, table, size);
+    for (i64 x = 0; x < size; x += LANES) store_levels(values + first + x, bins + x);
+  }
+}
+
+// Logarithms to base 2 of 1 + f, divided by f, for 1 + f from sqrt(1 / 2) to sqrt(2); 2 ** x for x from -1 / 2 to 1 / 2.
+// Errors are below 1e-7.
+constexpr f32 LOG2_TERMS[] = {1.4426949f,   -0.721352756f, 0.48092404f, -0.360241979f,
+                              0.287075609f, -0.24882181f,  0.23420985f, -0.146203533f};
+constexpr f32 EXP2_TERMS[] = {1.00000012f, 0.693147182f, 0.240221068f, 0.0555032715f, 0.00967603736f, 0.00134004327f};
+// The bits of sqrt(1 / 2).
+constexpr i32 ROOT_HALF = 0x3f3504f3;
+
+// values ** exponent, for a positive exponent and results up to 2**127. Values below 2**-126 count as 0, and so does NaN.
+VG_INLINE Floats powers_of(Floats values, f32 exponent) {
+  const Ints bits = (Ints)values - ROOT_HALF;
+  const Floats over_one = (Floats)((bits & 0x7fffff) + ROOT_HALF) - 1.0f;
+  const Floats log2 = to_floats(bits >> 23) + over_one * polynomial(LOG2_TERMS, over_one);
+  const Floats least = all_floats(-126), most = all_floats(127), product = log2 * exponent;
+  const Floats limited = product > least ? product : least, power = limited < most ? limited : most;
+  const Floats whole = (power + ROUNDER) - ROUNDER;
+  const Floats result = polynomial(EXP2_TERMS, power - whole) * (Floats)((truncate(whole) + 127) << 23);
+  return values >= 0x1p-126f ? result : Floats{};
 }
 
 }  // namespace
@@ -205,7 +305,7 @@ void measure_statistics(const Row &row, const i32 *pass, const ImageOf<Element> 
     switch ((StatisticOp)row.opcode[k]) {
       case StatisticOp::CONTRAST: measure_contrast(row, k, channels, area, outside, (Line *)to, for_each); break;
       case StatisticOp::AUTOCONTRAST: measure_extremes(channels, outside, (Line *)to, for_each); break;
-      case StatisticOp::EQUALIZE: measure_histogram(channels, outside, to, for_each); break;
+      case StatisticOp::EQUALIZE: measure_histogram(channels, outside, to, s, for_each); break;
       case StatisticOp::PERCENTILE_STRETCH: measure_percentiles(row.args[k], channels, outside, (Line *)to, for_each);
     }
   }
@@ -218,76 +318,81 @@ void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 cou
   const f32 first = (f32)a[0], second = (f32)a[1];
   const u8 *known = measured + 768 * slot;
   auto change = [=](auto new_value) {
-    for (i64 x = 0; x < count; x++) values[x] = truncate_value<Element>(new_value((f32)values[x]));
+    for (i64 x = 0; x < count; x += LANES) store_clipped(values + x, new_value(load_floats(values + x)));
   };
   switch (row.opcode[slot]) {
     case Op::LUT: return apply_curve(row.curves(slot) + 256 * c, count, values);
     case Op::WINDOW: {
-      const f32 scale = white / second;
-      for (i64 x = 0; x < count; x++) values[x] = round_value<Element>((values[x] - first) * scale + white / 2);
-      return;
+      const f32 scale = white / second, middle = white / 2 + HALF_UP<Element>;
+      return change([=](Floats value) { return (value - first) * scale + middle; });
     }
-    case Op::BRIGHTNESS: return change([=](f32 value) { return first * value; });
+    case Op::BRIGHTNESS: return change([=](Floats value) { return first * value; });
     case Op::GAMMA: {
       const f32 gain = second * GREATEST<Element>;
-      return change([=](f32 value) { return gain * power_of(value / white, first); });
+      if (first == 0) return change([=](Floats) { return all_floats(gain); });
+      return change([=](Floats value) { return gain * powers_of(value * (1 / white), first); });
     }
-    case Op::POSTERIZE: {
-      const i64 bits = (i64)clamp(a[0], 0.0, 8.0);
-      for (i64 x = 0; x < count; x++) values[x] = keep_bits(values[x], bits);
-      return;
-    }
+    case Op::POSTERIZE: return keep_bits(values, count, (i64)clamp(a[0], 0.0, 8.0));
     case Op::SOLARIZE: {
       const f32 threshold = threshold_of<Element>(first);
-      return change([=](f32 value) { return pick(value < threshold, value, white - value); });
+      return change([=](Floats value) { return value < threshold ? value : white - value; });
     }
     case Op::SOLARIZE_ADD: {
-      const f32 addition = first * UNIT<Element>, threshold = threshold_of<Element>(second);
-      return change([=](f32 value) { return value + pick(value < threshold, addition, 0); });
+      const Floats addition = all_floats(first * UNIT<Element>), zero = {};
+      const f32 threshold = threshold_of<Element>(second);
+      return change([=](Floats value) { return value + (value < threshold ? addition : zero); });
     }
-    case Op::INVERT: return change([=](f32 value) { return white - value; });
+    case Op::INVERT: return change([=](Floats value) { return white - value; });
     case Op::RGB_SHIFT: {
       const f32 shift = (f32)(i64)a[c] * UNIT<Element>;
-      return change([=](f32 value) { return value + shift; });
+      return change([=](Floats value) { return value + shift; });
     }
     case Op::CONTRAST:
     case Op::AUTOCONTRAST:
     case Op::PERCENTILE_STRETCH: {
       const Line line = ((const Line *)known)[c];
-      return change([=](f32 value) { return line.shift + line.scale * (value - line.center); });
+      return change([=](Floats value) { return line.shift + line.scale * (value - line.center); });
     }
-    default:  // Op::EQUALIZE
-      for (i64 x = 0; x < count; x++) {
-        const u8 level = known[BINS * c + bin_of(values[x])];
-        values[x] = IS_FLOAT<Element> ? from_byte<Element>(level) : (Element)(level << 8);
-      }
+    default: return equalize(known + BINS * c, count, values);  // Op::EQUALIZE
   }
 }
 
-// HUE as in torchvision: to HSV and back in floats.
+template <class Element> void change_saturation(PlanesOf<Element> planes, Range columns, f32 factor) {
+  for (i64 x = columns.first; x < columns.end; x += LANES) {
+    const Floats gray = load_gray(planes, 3, x);
+    for (int c = 0; c < 3; c++) store_clipped(planes[c] + x, gray + factor * (load_floats(planes[c] + x) - gray));
+  }
+}
+
+// As in torchvision: to HSV and back in floats.
 template <class Element> void turn_hue(PlanesOf<Element> planes, Range columns, f32 turn) {
-  constexpr f32 white = WHITE<Element>;
-  for (i64 x = columns.first; x < columns.end; x++) {
-    const f32 r = planes[0][x] / white, g = planes[1][x] / white, b = planes[2][x] / white;
-    const f32 high = max_of(max_of(r, g), b), low = min_of(min_of(r, g), b), span = high - low;
-    const bool is_gray = !(span > 0);
-    const f32 divisor = pick(is_gray, 1, span), saturation = span / pick(is_gray, 1, high);
-    const f32 from_r = (high - r) / divisor, from_g = (high - g) / divisor, from_b = (high - b) / divisor;
-    const f32 sextant =
-        pick(high == r, from_b - from_g, pick(high == g, 2 + from_r - from_b, 4 + from_g - from_r)) / 6 + turn;
-    const f32 hue = 6 * (sextant - floor_of(sextant));
+  constexpr f32 scale = GREATEST<Element> / WHITE<Element>;
+  const f32 forward = turn - floor_of(turn) + 1;  // for positive sums, because sextants are from -1 to 5
+  const Floats zero = {}, one = all_floats(1);
+  auto least_of = [](Floats a, Floats b) { return a < b ? a : b; };
+  auto greatest_of = [](Floats a, Floats b) { return a > b ? a : b; };
+  for (i64 x = columns.first; x < columns.end; x += LANES) {
+    const Floats r = load_floats(planes[0] + x), g = load_floats(planes[1] + x), b = load_floats(planes[2] + x);
+    const Floats high = greatest_of(greatest_of(r, g), b), low = least_of(least_of(r, g), b), span = high - low;
+    const Ints is_color = span > zero;
+    const Floats per_span = one / (is_color ? span : one), saturation = span / (is_color ? high : one);
+    const Floats from_r = (high - r) * per_span, from_g = (high - g) * per_span, from_b = (high - b) * per_span;
+    const Floats of_green = high == g ? 2.0f + from_r - from_b : 4.0f + from_g - from_r;
+    const Floats turned = (high == r ? from_b - from_g : of_green) * (1.0f / 6) + forward;
+    const Floats hue = 6.0f * (turned - to_floats(truncate(turned)));
     // A channel is `high` around its center sextant, and falls to `low` with the distance from it.
     constexpr f32 CENTER[] = {0, 2, 4};
     for (int c = 0; c < 3; c++) {
-      const f32 apart = abs_of(hue - CENTER[c]), away = min_of(apart, 6 - apart);
-      const f32 faded = clamp(away - 1, 0.0f, 1.0f);
-      planes[c][x] = truncate_value<Element>(high * (1 - saturation * faded) * GREATEST<Element>);
+      const Floats away = hue - CENTER[c], apart = greatest_of(away, -away);
+      const Floats faded = clip_floats(least_of(apart, 6.0f - apart) - 1.0f, 1);
+      store_clipped(planes[c] + x, high * (1.0f - saturation * faded) * scale);
     }
   }
 }
 
 #define VG_COMPILE_ALL(Element)           \
   VG_COMPILE(change_channel, Element)     \
+  VG_COMPILE(change_saturation, Element)  \
   VG_COMPILE(measure_statistics, Element) \
   VG_COMPILE(turn_hue, Element)
 VG_COMPILE_ALL(u16)

@@ -14,6 +14,8 @@ void change_channel(const Row &row, i64 slot, i64 c, const u8 *measured, i64 cou
 // Measures the input image of each statistic of a pass, for `change_channel`.
 template <class Element>
 void measure_statistics(const Row &row, const i32 *pass, const ImageOf<Element> &image, Scratch &s);
+// MIX: blends pixels with their gray.
+template <class Element> void change_saturation(PlanesOf<Element> planes, Range columns, f32 factor);
 // HUE. `turn`: rotation as a fraction of a full turn.
 template <class Element> void turn_hue(PlanesOf<Element> planes, Range columns, f32 turn);
 

@@ -93,8 +93,8 @@ bool prepare_filter(const Row &row, i64 slot, i64 height, i64 width, i64 channel
   switch (row.opcode[slot]) {
     case Op::SHARPNESS: prepare_sharpen((f32)a[0], s.filter.sharpen); return true;
     case Op::CONVOLVE_FIXED:
-      if (is_separable(a)) return prepare_blur(height, width, image.step(), a, row.batch->kernels, s.filter.blur);
-      return prepare_convolution(a, s.filter.blur);
+      if (is_separable(a)) return prepare_blur(image, row, a, s.filter.blur);
+      return prepare_convolution(image, a, s.filter.blur);
     case Op::MORPHOLOGY: return s.filter.blur.lines.reserve((i64)a[0] * (i64)a[1]);
     case Op::ZOOM_BLUR: return prepare_zoom(width, a, s.filter.zoom);
   }
@@ -114,8 +114,8 @@ void read_filtered_row(const Row &row, i64 slot, i64 height, i64 width, i64 chan
   switch ((NeighborhoodOp)row.opcode[slot]) {
     case NeighborhoodOp::SHARPNESS: return sharpen_row(image, y, s.filter.sharpen, out);
     case NeighborhoodOp::CONVOLVE_FIXED:
-      if (is_separable(a)) return blur_row(image, y, s.filter.blur, out);
-      return convolve_row(image, y, a, row.batch->kernels, s.filter.blur, s.row.spare_planes<Element>()[0], out);
+      if (is_separable(a)) return blur_row(image, y, a, s.filter.blur, out);
+      return convolve_row(image, y, a, row, s.filter.blur, s.row.spare_planes<Element>()[0], out);
     case NeighborhoodOp::MEDIAN: return median_row(image, y, (i64)a[0], (Element *)s.row.words.at, s.row.stride, out);
     case NeighborhoodOp::MORPHOLOGY: return morphology_row(image, y, a, s.filter.blur.lines.at, out);
     case NeighborhoodOp::ZOOM_BLUR: return zoom_row(image, y, a, s.filter.zoom, out);

@@ -10,15 +10,17 @@ struct Scratch;
 // Maximal size of CLAHE's tables in bytes.
 constexpr i64 TILE_TABLES = 256 * MAX_TILES * MAX_TILES;
 
-// Weights of a separable blur, as pairs of 16 bits for `dot16`, and buffers for rows between its passes.
+// Weights of a separable blur, and buffers for rows between its passes. For uint8 images, weights are pairs of 16 bits
+// for `dot16`.
 struct BlurScratch {
   i64 radius_x, radius_y;
   i64 stride;  // of rows, in words
   i64 amount, threshold;  // arguments of an unsharp mask
   bool is_unsharp;
-  const i16 *weights_x, *weights_y;  // weights from the center on, with half of the center's weight
+  const f32 *weights_x, *weights_y;  // for other images: from the center on, with half of the center's weight
   Buffer<i64> lines;  // offsets of a continued image's lines, or of the cells of a full kernel
-  Buffer<i16> rows;  // [4, stride]: of each channel, or the sums of one, between the passes, continued to both sides
+  Buffer<i16> rows;  // [4, stride]: of each channel, between the passes, continued to both sides
+  Buffer<f32> floats;  // the same of one channel of other images; or lines that a full kernel reads
   Buffer<i32> even_pairs, odd_pairs;  // weights along x, for even and for odd columns
   Buffer<i32> column_pairs;  // weights along y
 };

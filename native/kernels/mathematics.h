@@ -24,10 +24,10 @@ constexpr f64 LN_2_HIGH = 0x1.62e42fee00000p-1, LN_2_LOW = 0x1.a39ef35793c76p-33
 constexpr f64 PI_HALVES_HIGH = 0x1.921fb54400000p+0, PI_HALVES_MIDDLE = 0x1.0b4611a600000p-34;
 constexpr f64 PI_HALVES_LOW = 0x1.3198a2e037073p-69;
 
-// x[count - 1] * v^(count - 1) + ... + x[0], by Horner's rule.
-template <class T, int COUNT> VG_INLINE T polynomial(const T (&x)[COUNT], T v) {
-  T sum = x[COUNT - 1];
-  for (int i = COUNT - 2; i >= 0; i--) sum = sum * v + x[i];
+// x[count - 1] * v^(count - 1) + ... + x[0], by Horner's rule. `v`: a number or a vector.
+template <class T, class V, int COUNT> VG_INLINE V polynomial(const T (&x)[COUNT], V v) {
+  V sum = x[COUNT - 1] * v + x[COUNT - 2];
+  for (int i = COUNT - 3; i >= 0; i--) sum = sum * v + x[i];
   return sum;
 }
 

@@ -141,9 +141,11 @@ namespace {
 
 template <class Element> void add_gaussian(Element *values, i64 count, i64 channel, f32 mean, f32 sigma,
                                            const f32 *segments, NoiseChunk &chunk) {
-  draw_normals(segments, channel, count, chunk);
-  for (i64 x = 0; x < count; x++)
-    values[x] = round_value<Element>((f32)values[x] + (mean + sigma * chunk.normals[x]) * WHITE<Element>);
+  find_lines(segments, channel, count, chunk);
+  for (i64 x = 0; x < count; x += LANES) {
+    const Floats shift = (mean + sigma * normals(chunk, channel, x)) * WHITE<Element>;
+    store_clipped(values + x, load_floats(values + x) + shift + HALF_UP<Element>);
+  }
 }
 void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const f32 *segments, NoiseChunk &chunk) {
   find_lines(segments, channel, count, chunk);
@@ -159,10 +161,10 @@ void add_gaussian(u8 *bytes, i64 count, i64 channel, f32 mean, f32 sigma, const 
 // SHOT_NOISE. `scale`: the variance is the value times `scale`, in units of uint8.
 template <class Element>
 void add_shot(Element *values, i64 count, i64 channel, f32 scale, const f32 *segments, NoiseChunk &chunk) {
-  draw_normals(segments, channel, count, chunk);
-  for (i64 x = 0; x < count; x++) {
-    const f32 value = values[x];
-    values[x] = round_value<Element>(value + sqrtf(value * (scale * UNIT<Element>)) * chunk.normals[x]);
+  find_lines(segments, channel, count, chunk);
+  for (i64 x = 0; x < count; x += LANES) {
+    const Floats value = load_floats(values + x), sigma = square_root(value * (scale * UNIT<Element>));
+    store_clipped(values + x, value + sigma * normals(chunk, channel, x) + HALF_UP<Element>);
   }
 }
 void add_shot(u8 *bytes, i64 count, i64 channel, f32 scale, const f32 *segments, NoiseChunk &chunk) {
@@ -184,11 +186,14 @@ VG_INLINE Floats unit(const u32 *words) {
 
 template <class Element>
 void add_salt(PlanesOf<Element> planes, i64 first, i64 count, f32 amount, f32 salt, const NoiseChunk &chunk) {
-  auto fraction = [](u32 word) { return (f32)(i32)(word >> 8) * 0x1p-24f; };
-  for (i64 x = 0; x < count; x++) {
-    if (!(fraction(chunk.words[0][x]) < amount)) continue;
-    const f32 value = fraction(chunk.words[1][x]) < salt ? WHITE<Element> : 0;
-    for (int c = 0; c < 3; c++) planes[c][first + x] = truncate_value<Element>(value);
+  const Floats white = all_floats(WHITE<Element>), black = {};
+  for (i64 x = 0; x < count; x += LANES) {
+    const Ints is_hit = unit(chunk.words[0] + x) < amount;
+    const Floats extreme = unit(chunk.words[1] + x) < salt ? white : black;
+    for (int c = 0; c < 3; c++) {
+      Element *at = planes[c] + first + x;
+      store_values(at, is_hit ? extreme : load_floats(at));
+    }
   }
 }
 void add_salt(Planes planes, i64 first, i64 count, f32 amount, f32 salt, const NoiseChunk &chunk) {

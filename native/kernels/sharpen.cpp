@@ -1,5 +1,5 @@
-// SHARPNESS: Pillow's blend with its SMOOTH filter in float32, computed in integers if the results are equal. GPU
-// counterpart: `_sharpen` in executors/cuda/kernels/neighborhood.py; definition: `sharpness` in
+// SHARPNESS of uint8 images: Pillow's blend with its SMOOTH filter in float32, computed in integers if the results are
+// equal. Others: deep_filters.cpp. GPU counterpart: `_sharpen` in executors/cuda/kernels/neighborhood.py; definition: `sharpness` in
 // tests/oracle/neighborhood.py.
 #include "filter_rows.h"
 #include "registers.h"
@@ -24,22 +24,13 @@ constexpr int MOST_SHIFT = 21, LEAST_SHIFT = 8;
 constexpr u32 RECIPROCAL = 20165;
 constexpr int RECIPROCAL_SHIFT = 19;
 
-// The mean with SMOOTH's weights. `total`: the weighted sum. Integers are rounded to the nearest.
-template <class Sum> VG_INLINE Sum smooth_of(Sum total) {
-  if constexpr (IS_FLOAT<Sum>) return total / 13;
-  else return (2 * total + 13) / 26;
-}
-
 // Computes columns 1..width - 2 by the definition: smooth + factor * (value - smooth), truncated and clipped.
-template <class Element> void sharpen_columns(const Element *above, const Element *row, const Element *below, i64 width,
-                                              const SharpenScratch &sharpen, Element *__restrict out) {
+void sharpen_by_values(const u8 *above, const u8 *row, const u8 *below, i64 width, f32 factor, u8 *__restrict out) {
   for (i64 x = 1; x < width - 1; x++) {
-    auto three = [x](const Element *line) {
-      return (SumOf<Element>)line[x - 1] + (SumOf<Element>)line[x] + (SumOf<Element>)line[x + 1];
-    };
-    const auto mean = smooth_of(three(above) + three(row) + 4 * (SumOf<Element>)row[x] + three(below));
-    const f32 smooth = (f32)to_element<Element>(mean);
-    out[x] = truncate_value<Element>(smooth + sharpen.factor * ((f32)row[x] - smooth));
+    auto three = [x](const u8 *line) { return line[x - 1] + line[x] + line[x + 1]; };
+    const i32 total = three(above) + three(row) + 4 * row[x] + three(below);
+    const f32 smooth = (f32)((2 * total + 13) / 26);
+    out[x] = truncate_value<u8>(smooth + factor * ((f32)row[x] - smooth));
   }
 }
 
@@ -98,7 +89,7 @@ void sharpen_columns(const u8 *above, const u8 *row, const u8 *below, i64 width,
                     IntegerBlend{all32(sharpen.weights), all32(sharpen.rounding), sharpen.shift}, out);
   else if (fabsf(factor) <= LARGEST_FACTOR)
     sharpen_vectors(above, row, below, width, FloatBlend{all_floats(factor)}, out);
-  else sharpen_columns<u8>(above, row, below, width, sharpen, out);
+  else sharpen_by_values(above, row, below, width, factor, out);
 }
 
 // True if products in float32 and in fixed point round down to equal integers for all differences of two values.
@@ -136,29 +127,20 @@ void prepare_sharpen(f32 factor, SharpenScratch &sharpen) {
   }
 }
 
-// Clips a pixel of the border, which is not blended. Only floats may be outside black and white.
-template <class Element> VG_INLINE Element clip_pixel(Element value) {
-  return IS_FLOAT<Element> ? truncate_value<Element>((f32)value) : value;
-}
-
-template <class Element>
-void sharpen_row(const FilterImageOf<Element> &image, i64 y, const SharpenScratch &sharpen, PlanesOf<Element> out) {
+void sharpen_row(const FilterImage &image, i64 y, const SharpenScratch &sharpen, Planes out) {
   const i64 width = image.width, height = image.height;
   const bool is_border = y == 0 || y == height - 1 || height < 3 || width < 3;
   for (i64 c = 0; c < image.channels; c++) {
-    const Element *row = image.line(y, c);
-    Element *to = out[c];
+    const u8 *row = image.line(y, c);
+    u8 *to = out[c];
     if (is_border) {
-      for (i64 x = 0; x < width; x++) to[x] = clip_pixel(row[x]);
+      memcpy(to, row, (size_t)width);
       continue;
     }
     sharpen_columns(row - image.step(), row, row + image.step(), width, sharpen, to);
-    to[0] = clip_pixel(row[0]);
-    to[width - 1] = clip_pixel(row[width - 1]);
+    to[0] = row[0];
+    to[width - 1] = row[width - 1];
   }
 }
-
-#define VG_COMPILE_ALL(Element) VG_COMPILE(sharpen_row, Element)
-VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -16,15 +16,6 @@ VG_INLINE Ints blend(Floats degenerate, Ints value, Floats factor) {
 }
 
 // Blends pixels with their luma, as ImageEnhance.Color of Pillow.
-template <class Element> void blend_with_luma(PlanesOf<Element> planes, Range columns, f32 factor) {
-  for (i64 x = columns.first; x < columns.end; x++) {
-    const f32 gray = gray_of<Element>(planes[0][x], planes[1][x], planes[2][x]);
-    for (int c = 0; c < 3; c++) {
-      Element &value = planes[c][x];
-      value = truncate_value<Element>(gray + factor * ((f32)value - gray));
-    }
-  }
-}
 void blend_with_luma(Planes planes, Range columns, f32 factor) {
   u8 *const plane[] = {planes[0], planes[1], planes[2]};
   const Floats factors = all_floats(factor);
@@ -88,7 +79,9 @@ VG_NOINLINE void change_colors(const Row &row, i64 slot, PlanesOf<Element> plane
   const Range columns = {first, end};
   const f64 *a = row.args[slot];
   switch ((ValueOp)row.opcode[slot]) {
-    case ValueOp::MIX: return blend_with_luma(planes, columns, (f32)a[0]);
+    case ValueOp::MIX:
+      if constexpr (HAS_LEVELS<Element>) return blend_with_luma(planes, columns, (f32)a[0]);
+      else return change_saturation(planes, columns, (f32)a[0]);
     case ValueOp::PERMUTE: return permute(planes, columns, a);
     case ValueOp::COLOR_MATRIX: return multiply_by_matrix(planes, columns, row.batch->matrices + 12 * (i64)a[0]);
     case ValueOp::HUE:

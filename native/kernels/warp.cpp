@@ -1,6 +1,7 @@
 // ZOOM_BLUR, ABERRATION and SCATTER: a row of values from other parts of an image in planes. GPU counterpart:
 // executors/cuda/kernels/warp.py; definition: tests/oracle/neighborhood.py.
 #include "warp.h"
+#include "lanes.h"
 #include "noise.h"
 
 namespace vg::VG_LEVEL {
@@ -43,27 +44,34 @@ void mix_rows(const FilterImage &image, i64 above, i64 below, i64 down, u16 *__r
 // The mean of the image, counted twice, and its zooms, each bilinear.
 template <class Element>
 void add_zooms(const FilterImageOf<Element> &image, i64 y, const f64 *a, ZoomScratch &zoom, PlanesOf<Element> out) {
-  using Sum = SumOf<Element>;
-  const i64 zooms = (i64)a[0], last_line = image.height - 1, last_column = image.width - 1;
-  const Sum count = (Sum)(zooms + 2);
-  for (i64 c = 0; c < image.channels; c++)
-    for (i64 x = 0; x < image.width; x++) {
-      Sum total = (Sum)image.line(y, c)[x] * 512;
-      for (i64 number = 1; number <= zooms; number++) {
-        const i64 at_y = zoom_position(y, image.height, zoom_step(number, a[1])),
-                  at_x = zoom.positions[(number - 1) * image.width + x];
-        const i64 column = at_x >> 4, next = min_of(column + 1, last_column);
-        const Sum right = (Sum)(at_x & 15), down = (Sum)(at_y & 15);
-        auto along = [&](i64 line) {
-          const Element *values = image.line(clamp<i64>(line, 0, last_line), c);
-          return 16 * (Sum)values[column] + right * ((Sum)values[next] - (Sum)values[column]);
-        };
-        const Sum over = along(at_y >> 4), under = along((at_y >> 4) + 1);
-        total += 16 * over + down * (under - over);
+  const i64 zooms = (i64)a[0], width = image.width;
+  f32 *line = (f32 *)zoom.line.at, *totals = (f32 *)zoom.totals.at;
+  for (i64 c = 0; c < image.channels; c++) {
+    for (i64 x = 0; x < width; x += LANES) store(totals + x, 2.0f * load_floats(image.line(y, c) + x));
+    for (i64 number = 1; number <= zooms; number++) {
+      const i64 at = zoom_position(y, image.height, zoom_step(number, a[1])), last = image.height - 1;
+      const Element *above = image.line(clamp<i64>(at >> 4, 0, last), c);
+      const Element *below = image.line(clamp<i64>((at >> 4) + 1, 0, last), c);
+      const f32 down = (f32)(at & 15) / 16;
+      for (i64 x = 0; x < width; x += LANES) {
+        const Floats upper = load_floats(above + x);
+        store(line + x, upper + down * (load_floats(below + x) - upper));
       }
-      const Sum rounded = drop_bits<8>(total + count * HALF_UNIT<Sum, 8>);
-      out[c][x] = to_element<Element>(rounded / count);
+      line[width] = line[width - 1];
+      const i32 *positions = zoom.positions.at + (number - 1) * width;
+      for (i64 x = 0; x < width; x += LANES) {
+        // Adjacent columns read the same column or adjacent ones.
+        const Ints position = load<Ints>(positions + x), index = (position >> 4) - (positions[x] >> 4);
+        const f32 *from = line + (positions[x] >> 4);
+        const Floats left = pick_lanes(load<Floats>(from), index), right = pick_lanes(load<Floats>(from + 1), index);
+        const Floats share = to_floats(position & 15) * (1.0f / 16);
+        store(totals + x, load<Floats>(totals + x) + (left + share * (right - left)));
+      }
     }
+    const f32 fraction = 1.0f / (f32)(zooms + 2);
+    for (i64 x = 0; x < width; x += LANES)
+      store_values(out[c] + x, load<Floats>(totals + x) * fraction + HALF_UP<Element>);
+  }
 }
 void add_zooms(const FilterImage &image, i64 y, const f64 *a, ZoomScratch &zoom, Planes out) {
   const i64 zooms = (i64)a[0], width = image.width;
@@ -124,18 +132,25 @@ void find_positions(i64 height, i64 width, i64 y, Bend by, i32 *__restrict colum
 // Reads bilinear values of one plane; taps after its last column and line have weight 0. `taps`: room for a row.
 template <class Element> void read_positions(const FilterImageOf<Element> &image, i64 channel, const i32 *columns,
                                              const i32 *lines, u32 *, Element *__restrict out) {
-  using Sum = SumOf<Element>;
-  constexpr Sum ONE = 1 << 8;
+  constexpr i64 CHUNK = 64;
   const i64 last_line = image.height - 1, last_column = image.width - 1;
-  for (i64 x = 0; x < image.width; x++) {
-    const i64 line = lines[x] >> 8, column = columns[x] >> 8, next = min_of(column + 1, last_column);
-    const Sum dx = (Sum)(columns[x] & 255), dy = (Sum)(lines[x] & 255);
-    auto along = [&](i64 y) {
-      const Element *values = image.line(y, channel);
-      return ONE * (Sum)values[column] + dx * ((Sum)values[next] - (Sum)values[column]);
-    };
-    const Sum over = along(line), under = along(min_of(line + 1, last_line));
-    out[x] = to_element<Element>(drop_bits<16>(ONE * over + dy * (under - over) + HALF_UNIT<Sum, 16>));
+  Element taps[4][CHUNK];
+  for (i64 first = 0; first < image.width; first += CHUNK) {
+    const i64 count = min_of(CHUNK, image.width - first);
+    for (i64 x = 0; x < count; x++) {
+      const i64 line = lines[first + x] >> 8, column = columns[first + x] >> 8, next = min_of(column + 1, last_column);
+      const Element *upper = image.line(line, channel), *lower = image.line(min_of(line + 1, last_line), channel);
+      taps[0][x] = upper[column];
+      taps[1][x] = upper[next];
+      taps[2][x] = lower[column];
+      taps[3][x] = lower[next];
+    }
+    for (i64 x = 0; x < count; x += LANES) {
+      auto share = [=](const i32 *positions) { return to_floats(load<Ints>(positions + first + x) & 255) * 0x1p-8f; };
+      auto tap = [&](int i) { return load_floats(taps[i] + x); };
+      const Floats dx = share(columns), over = tap(0) + dx * (tap(1) - tap(0)), under = tap(2) + dx * (tap(3) - tap(2));
+      store_values(out + first + x, over + share(lines) * (under - over) + HALF_UP<Element>);
+    }
   }
 }
 void read_positions(const FilterImage &image, i64 channel, const i32 *__restrict columns, const i32 *__restrict lines,

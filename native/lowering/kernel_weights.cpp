@@ -1,7 +1,10 @@
-// Converts blurs to convolutions with integer weights, which all executors share.
+// Converts blurs to convolutions, whose weights all executors share: integers for uint8 images, floats for others.
 //
 // CONVOLVE has the arguments (start, kernel_x, kernel_y, separable, apart, cells, more, threshold). `start`: position
 // of its table of weights.
+//
+// A table has numbers of 16 bits: weights in units of 1 / ONE, and positions. For images of more than 256 levels, each is
+// a float32 in the memory of two numbers, and weights are not rounded.
 //
 // Table of a separable kernel: half weights along x, then along y, without zeros at the ends but with at least one 0
 // after each. Table of a full kernel: the weights of `cells` cells, an even number, then their columns, then their
@@ -16,40 +19,50 @@ namespace vg::VG_LEVEL {
 namespace {
 
 constexpr f64 ONE = 1 << KERNEL_WEIGHT_BITS;
-constexpr i64 LARGEST = (1 << 15) - 1;
+constexpr f64 LARGEST = (1 << 15) - 1;
 constexpr i64 LEAST_APART = 4;
-
-// The output table: its length, and its values while there is room.
-struct Table {
-  i16 *values;
-  i64 capacity, length;
-
-  // Appends `count` zeros and returns their address; null if there is no room.
-  i16 *add(i64 count) {
-    i16 *at = length + count <= capacity ? values + length : nullptr;
-    length += count;
-    if (at) memset(at, 0, (size_t)count * sizeof(i16));
-    return at;
-  }
-};
+// Outermost weights of a blur in floats are dropped while their sum is less.
+constexpr f64 LEAST_TAIL = 0x1p-22 * ONE;
 
 f64 round_half_up(f64 value) { return floor_of(value + 0.5); }
 
+// The output table: its length in numbers of 16 bits, and its values while there is room.
+struct Table {
+  i16 *values;
+  i64 capacity, length;
+  bool is_float;
+
+  // Appends `count` zeros. False if there is no room.
+  bool add(i64 count) {
+    const i64 numbers = is_float ? 2 * count : count;
+    const bool has_room = length + numbers <= capacity;
+    if (has_room) memset(values + length, 0, (size_t)numbers * sizeof(i16));
+    length += numbers;
+    return has_room;
+  }
+  // Sets value `i` of a table that begins at `start`.
+  void set(i64 start, i64 i, f64 value) {
+    if (is_float) ((f32 *)(values + start))[i] = (f32)value;
+    else values[start + i] = (i16)value;
+  }
+  f64 round(f64 weight) const { return is_float ? weight : round_half_up(weight); }
+};
+
 // Writes Gaussian weights in units of 2**-15: half of the center's and the weights of one side, of sum 2**14 * (1 -
 // shade). Running sums from outside are rounded, so that constant images are unchanged and small weights contribute.
-void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights) {
+void write_half_weights(const Table &table, i64 size, f64 sigma, f64 shade, f64 *sums, f64 *weights) {
   const i64 half = size / 2;
-  const i64 total = (i64)round_half_up(ONE * (1 - shade));
+  const f64 total = table.round(ONE * (1 - shade));
   for (i64 i = 0; i < half; i++) {
     const f64 away = (f64)(half - i) / sigma;
     sums[i + 1] = exp_of(-0.5 * away * away);
   }
   sums[0] = 0;
   for (i64 i = 0; i < half; i++) sums[i + 1] += sums[i];
-  const f64 scale = (f64)(2 * total) / (2.0 * sums[half] + 1.0);
-  i64 before = 0;
+  const f64 scale = 2 * total / (2.0 * sums[half] + 1.0);
+  f64 before = 0;
   for (i64 i = 1; i <= half; i++) {
-    const i64 rounded = (i64)round_half_up(sums[i] * scale);
+    const f64 tail = table.round(sums[i] * scale), rounded = table.is_float && tail < LEAST_TAIL ? 0 : tail;
     weights[half + 1 - i] = rounded - before;
     before = rounded;
   }
@@ -57,15 +70,14 @@ void write_half_weights(i64 size, f64 sigma, f64 shade, f64 *sums, i64 *weights)
 }
 
 // The size of a kernel without zero weights at its ends.
-i64 trim(i64 size, const i64 *weights) {
+i64 trim(i64 size, const f64 *weights) {
   i64 half = size / 2;
   while (half > 0 && weights[half] == 0) half--;
   return 2 * half + 1;
 }
 
 struct KernelScratch {
-  Buffer<f64> sums, cells, added;
-  Buffer<i64> along_x, along_y;
+  Buffer<f64> sums, cells, added, along_x, along_y;
 };
 
 bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScratch &s, f64 *result) {
@@ -75,20 +87,19 @@ bool convert_separable(const Rewritten &program, i64 k, Table &table, KernelScra
   const i64 longest = max_of(size_x, size_y);
   if (!s.sums.reserve(longest) || !s.along_x.reserve(longest) || !s.along_y.reserve(longest)) return false;
   // The shade applies to the pass along columns.
-  write_half_weights(size_x, a[2], 0, s.sums.at, s.along_x.at);
+  write_half_weights(table, size_x, a[2], 0, s.sums.at, s.along_x.at);
   if (size_x == size_y && a[2] == a[3] && shade == 0)
-    memcpy(s.along_y.at, s.along_x.at, (size_t)(size_x / 2 + 1) * sizeof(i64));
-  else write_half_weights(size_y, a[3], shade, s.sums.at, s.along_y.at);
+    memcpy(s.along_y.at, s.along_x.at, (size_t)(size_x / 2 + 1) * sizeof(f64));
+  else write_half_weights(table, size_y, a[3], shade, s.sums.at, s.along_y.at);
   const i64 trimmed_x = trim(size_x, s.along_x.at), trimmed_y = trim(size_y, s.along_y.at);
   const i64 apart = max_of(max_of(trimmed_x, trimmed_y) / 2 + 2, LEAST_APART);
   const i64 start = table.length;
-  i16 *to = table.add(2 * apart);
-  if (!to) return true;
-  for (i64 i = 0; i <= trimmed_x / 2; i++) to[i] = (i16)s.along_x[i];
-  for (i64 i = 0; i <= trimmed_y / 2; i++) to[apart + i] = (i16)s.along_y[i];
+  if (!table.add(2 * apart)) return true;
+  for (i64 i = 0; i <= trimmed_x / 2; i++) table.set(start, i, s.along_x[i]);
+  for (i64 i = 0; i <= trimmed_y / 2; i++) table.set(start, apart + i, s.along_y[i]);
   f64 packed[NUM_ARGS] = {(f64)start, (f64)trimmed_x, (f64)trimmed_y, 1, (f64)apart, 0, 0, 0};
   if (program.opcode(k) == Op::UNSHARP_MASK) {
-    packed[6] = round_half_up(a[4] * (1 << AMOUNT_BITS)) + 1;
+    packed[6] = table.round(a[4] * (1 << AMOUNT_BITS)) + 1;
     packed[7] = a[5];
   }
   memcpy(result, packed, sizeof packed);
@@ -129,25 +140,24 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
     for (i64 x = 0; x < size; x++) total += s.cells[y * wide + x];
   // Running sums are rounded, so that the sum of all weights remains 1.
   const f64 scale = ONE / total;
-  f64 sum = 0;
-  i64 before = 0, count = 0;
+  f64 sum = 0, before = 0;
+  i64 count = 0;
   for (i64 y = 0; y < size; y++)
     for (i64 x = 0; x < size; x++) {
       sum += s.cells[y * wide + x];
-      const i64 rounded = (i64)round_half_up(sum * scale);
+      const f64 rounded = table.round(sum * scale);
       s.along_x[y * size + x] = rounded - before;
       count += rounded != before;
       before = rounded;
     }
   const i64 cells = round_up(count, 2), apart = max_of(cells, LEAST_APART), start = table.length;
-  i16 *to = table.add(3 * apart);
-  if (!to) return true;
+  if (!table.add(3 * apart)) return true;
   i64 n = 0;
   for (i64 i = 0; i < size * size; i++) {
     if (s.along_x[i] == 0) continue;
-    to[n] = (i16)s.along_x[i];
-    to[apart + n] = (i16)(i % size - half);
-    to[2 * apart + n] = (i16)(i / size - half);
+    table.set(start, n, s.along_x[i]);
+    table.set(start, apart + n, (f64)(i % size - half));
+    table.set(start, 2 * apart + n, (f64)(i / size - half));
     n++;
   }
   const f64 packed[NUM_ARGS] = {(f64)start, (f64)size, (f64)size, 0, (f64)apart, (f64)cells, 0, 0};
@@ -155,22 +165,22 @@ bool convert_motion(const Rewritten &program, i64 k, Table &table, KernelScratch
   return true;
 }
 
-// Writes the cells of a full kernel, if `to` is not null, and returns their number. A weight above 16 bits is split
-// into several cells at one position.
-i64 write_cells(const f32 *weights, i64 size_x, i64 size_y, i64 apart, i16 *to) {
-  f64 sum = 0;
-  i64 before = 0, n = 0;
+// Returns the number of cells of a full kernel. If `to` is not negative, writes them from there on to the table that
+// begins at `start`. A weight above 16 bits is split into several cells at one position.
+i64 write_cells(const f32 *weights, i64 size_x, i64 size_y, i64 apart, Table &table, i64 start, i64 to) {
+  f64 sum = 0, before = 0;
+  i64 n = 0;
   for (i64 i = 0; i < size_x * size_y; i++) {
     sum += (f64)weights[i];
-    const i64 rounded = (i64)round_half_up(sum * ONE);
-    i64 rest = rounded - before;
+    const f64 rounded = table.round(sum * ONE);
+    f64 rest = rounded - before;
     before = rounded;
     while (rest != 0) {
-      const i64 value = clamp(rest, -LARGEST, LARGEST);
-      if (to) {
-        to[n] = (i16)value;
-        to[apart + n] = (i16)(i % size_x - size_x / 2);
-        to[2 * apart + n] = (i16)(i / size_x - size_y / 2);
+      const f64 value = clamp(rest, -LARGEST, LARGEST);
+      if (to >= 0) {
+        table.set(start, to + n, value);
+        table.set(start, to + apart + n, (f64)(i % size_x - size_x / 2));
+        table.set(start, to + 2 * apart + n, (f64)(i / size_x - size_y / 2));
       }
       rest -= value;
       n++;
@@ -185,12 +195,11 @@ void convert_filter(const Rewritten &program, i64 k, Table &table, f64 *result) 
   const i64 size_x = (i64)a[1], size_y = (i64)a[2], kernels = (i64)a[3];
   i64 most = 0;
   for (i64 i = 0; i < kernels; i++)
-    most = max_of(most, write_cells(weights + i * size_x * size_y, size_x, size_y, 0, nullptr));
+    most = max_of(most, write_cells(weights + i * size_x * size_y, size_x, size_y, 0, table, 0, -1));
   const i64 cells = max_of<i64>(round_up(most, 2), 2), apart = max_of(cells, LEAST_APART), start = table.length;
-  i16 *to = table.add(3 * kernels * apart);
-  if (!to) return;
+  if (!table.add(3 * kernels * apart)) return;
   for (i64 i = 0; i < kernels; i++)
-    write_cells(weights + i * size_x * size_y, size_x, size_y, apart, to + 3 * i * apart);
+    write_cells(weights + i * size_x * size_y, size_x, size_y, apart, table, start, 3 * i * apart);
   const f64 packed[NUM_ARGS] = {(f64)start, (f64)size_x, (f64)size_y, 0, (f64)apart, (f64)cells, (f64)(kernels - 1), 0};
   memcpy(result, packed, sizeof packed);
 }
@@ -216,7 +225,7 @@ template <class Use> void for_each_blur(const Lowering *all, Use use) {
 }  // namespace
 
 i64 build_kernels(const Lowering *all, i64 blurs) {
-  Table table = {all->kernels, all->kernel_values, 0};
+  Table table = {all->kernels, all->kernel_values, 0, all->is_deep != 0};
   KernelScratch scratch;
   Buffer<f64> results;
   bool has_memory = results.reserve(blurs * NUM_ARGS);

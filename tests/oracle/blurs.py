@@ -1,4 +1,4 @@
-"""Integer weights of blurs."""
+"""Weights of blurs: integers, of deep images real numbers in the same units."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tests.oracle.instruction import white
 from variegate.program.lowering.blurs import AMOUNT_BITS, LEVEL_BITS, WEIGHT_BITS
 
 __all__ = ["AMOUNT_BITS", "LEVEL_BITS", "WEIGHT_BITS", "half_weights", "motion_kernel", "whole_amount", "whole_weights"]
 
 _ONE = 1 << WEIGHT_BITS
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def whole_weights(weights: npt.NDArray[np.float32]) -> Ints:
-    """Weights of M kernels in units of 2**-14, int64[M, cells]; running sums are rounded, so that sum 1 stays sum 1."""
-    whole = np.floor(weights.astype(np.float64).cumsum(axis=1) * _ONE + 0.5).astype(np.int64)
-    return np.diff(whole, axis=1, prepend=0)
+def _whole(weights: Any) -> Any:
+    """The nearest integers, unless images are deep."""
+    return np.floor(weights + 0.5) if white() == 255 else weights
+
+
+def whole_weights(weights: npt.NDArray[np.float32]) -> Floats:
+    """Weights of M kernels in units of 2**-14, [M, cells]; running sums are rounded, so that sum 1 stays sum 1."""
+    return np.diff(_whole(weights.astype(np.float64).cumsum(axis=1) * _ONE), axis=1, prepend=0)
 
 
 def whole_amount(amount: Any) -> Any:
     """In units of 2**-8."""
-    return np.floor(np.asarray(amount, np.float64) * (1 << AMOUNT_BITS) + 0.5).astype(np.int64)
+    return _whole(np.asarray(amount, np.float64) * (1 << AMOUNT_BITS))
 
 
-def half_weights(size: int, sigma: Floats, shade: Any = 0.0) -> Ints:
-    """Gaussian weights in units of 2**-15, the centre's half and those of one side: int64[N, size // 2 + 1], sum
+def half_weights(size: int, sigma: Floats, shade: Any = 0.0) -> Floats:
+    """Gaussian weights in units of 2**-15, the centre's half and those of one side: [N, size // 2 + 1], sum
     2**14 but for the share ``shade``. Sums from outside are rounded: constant images stay, small weights as well."""
-    total = np.floor(_ONE * (1.0 - np.broadcast_to(shade, len(sigma))) + 0.5).astype(np.int64)
+    total = _whole(_ONE * (1.0 - np.broadcast_to(shade, len(sigma))))
     away = np.arange(size // 2, 0, -1) / sigma[:, None]
     outer = np.zeros((len(sigma), size // 2 + 1))
     np.cumsum(np.exp(-0.5 * away * away), axis=1, out=outer[:, 1:])
-    whole = np.floor(outer * (2 * total[:, None] / (2.0 * outer[:, -1:] + 1.0)) + 0.5).astype(np.int64)
+    whole = _whole(outer * (2 * total[:, None] / (2.0 * outer[:, -1:] + 1.0)))
     return np.hstack([total[:, None] - whole[:, -1:], np.diff(whole, axis=1)[:, ::-1]])
 
 
-def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
-    """Lines through the centre at ``angle`` degrees, counter-clockwise: int64[N, size, size], each of sum 2**14.
+def motion_kernel(size: int, angle: Floats, direction: Floats) -> Floats:
+    """Lines through the centre at ``angle`` degrees, counter-clockwise: [N, size, size], each of sum 2**14.
     Weights run linearly from (1 + direction) / 2 to (1 - direction) / 2, shared bilinearly among cells; running sums
     rounded."""
     number, half = len(angle), size // 2
@@ -57,6 +61,6 @@ def motion_kernel(size: int, angle: Floats, direction: Floats) -> Ints:
             at = first + (y0 + dy) * wide + x0 + dx
             kernel += np.bincount(at.ravel(), (weight * share).ravel(), minlength=len(kernel))
     outer = kernel.reshape(number, wide, wide)[:, :size, :size].reshape(number, -1).cumsum(axis=1)
-    whole = np.floor(outer * (_ONE / outer[:, -1:]) + 0.5).astype(np.int64)
+    whole = _whole(outer * (_ONE / outer[:, -1:]))
     whole[:, 1:] -= whole[:, :-1].copy()
     return whole.reshape(number, size, size)

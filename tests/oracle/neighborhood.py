@@ -20,6 +20,7 @@ from tests.oracle.values import blend, luma
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 
 def sharpness(img_HWC: Image, ins: Instruction) -> Image:
@@ -51,18 +52,18 @@ def gaussian_blur(img_HWC: Image, ins: Instruction) -> Image:
     The result is at most 1 level off torchvision's for tensors. Weights are multiples of 2**-15, rounded from the
     outside inwards so that each sum of outer weights is the nearest multiple; the center gets the rest. Between the two
     passes a level has 6 fraction bits. Weights that are 0 after rounding cost nothing: a blur of 23 pixels with
-    ``sigma`` 0.5 is one of 5.
+    ``sigma`` 0.5 is one of 5. Weights of deep images are real numbers.
     """
-    return _blurred(img_HWC, ins, ins.args[4])
+    return to_pixels(np.floor(_blurred(img_HWC, ins, ins.args[4]) + 0.5))
 
 
-def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Image:
-    """Columns first; between the passes levels keep LEVEL_BITS fraction bits."""
+def _blurred(img_HWC: Image, ins: Instruction, shade: float) -> Doubles:
+    """Columns first; between the passes levels keep LEVEL_BITS fraction bits. Whole levels, unless images are deep."""
     kernel_x, kernel_y = ins.integers(2)
     along_y, along_x = _mirrored(kernel_y, ins.args[3], shade), _mirrored(kernel_x, ins.args[2])
-    columns = _rounded(_correlate(img_HWC.astype(np.int64), along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
-    whole = _rounded(_correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS)
-    return to_pixels(whole)
+    columns = _rounded(_correlate(img_HWC, along_y[:, None], "reflect"), WEIGHT_BITS + 1 - LEVEL_BITS)
+    total, bits = _correlate(columns, along_x[None, :], "reflect"), WEIGHT_BITS + 1 + LEVEL_BITS
+    return _rounded(total, bits) if white() == 255 else total / (1 << bits)
 
 
 def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
@@ -74,7 +75,7 @@ def motion_blur(img_HWC: Image, ins: Instruction) -> Image:
     FILTER rounds its weights in the same way.
     """
     kernel = motion_kernel(int(ins.args[0]), ins.args[1:2], ins.args[2:3])[0]
-    return to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
+    return to_pixels(_rounded(_correlate(img_HWC, kernel, "edge"), WEIGHT_BITS))
 
 
 def convolve_float(img_HWC: Image, ins: Instruction) -> Image:
@@ -85,14 +86,14 @@ def convolve_float(img_HWC: Image, ins: Instruction) -> Image:
     weights = ins.side_tables().filters[first : first + size_x * size_y * count]
     total = np.zeros(img_HWC.shape, np.int64)
     for kernel in whole_weights(weights.reshape(count, -1)).reshape(count, size_y, size_x):
-        total += to_pixels(_rounded(_correlate(img_HWC.astype(np.int64), kernel, "edge"), WEIGHT_BITS))
+        total += to_pixels(_rounded(_correlate(img_HWC, kernel, "edge"), WEIGHT_BITS))
     return to_pixels(total)
 
 
 def unsharp_mask(img_HWC: Image, ins: Instruction) -> Image:
     """Add ``(x - b) * k + 2**7 >> 8`` to a level x where ``abs(x - b) > threshold``, with the GAUSSIAN_BLUR b of x and
     ``k = floor(2**8 * amount + 0.5)``."""
-    away = img_HWC.astype(np.int64) - _blurred(img_HWC, ins, 0.0)
+    away = img_HWC - _blurred(img_HWC, ins, 0.0)
     added = _rounded(away * whole_amount(ins.args[4]), AMOUNT_BITS)
     return to_pixels(img_HWC + np.where(np.abs(away) > ins.args[5] * (white() // 255), added, 0))
 
@@ -193,22 +194,22 @@ def scatter(img_HWC: Image, ins: Instruction) -> Image:
     return img_HWC[y, x]
 
 
-def _mirrored(size: int, sigma: float, shade: float = 0.0) -> Ints:
-    """int64[size], of sum 2**15 less a share."""
+def _mirrored(size: int, sigma: float, shade: float = 0.0) -> Doubles:
+    """[size], of sum 2**15 less a share."""
     half = half_weights(size, np.array([sigma]), shade)[0]
     return np.concatenate([half[:0:-1], 2 * half[:1], half[1:]])
 
 
-def _rounded(total: Ints, bits: int) -> Ints:
+def _rounded(total: Ints | Doubles, bits: int) -> Doubles:
     """Divided by ``2**bits``, half up."""
-    return (total + (1 << (bits - 1))) >> bits
+    return np.floor(total / (1 << bits) + 0.5)
 
 
-def _correlate(img_HWC: Ints, kernel: Ints, padding: str) -> Ints:
+def _correlate(img_HWC: Image | Doubles, kernel: Doubles, padding: str) -> Doubles:
     height, width, _ = img_HWC.shape
     down, right = (size // 2 for size in kernel.shape)
     padded = np.pad(img_HWC, ((down, down), (right, right), (0, 0)), mode=padding)  # type: ignore[call-overload]
-    total = np.zeros_like(img_HWC)
+    total = np.zeros(img_HWC.shape)
     for (dy, dx), weight in np.ndenumerate(kernel):
         if weight:
             total += weight * padded[dy : dy + height, dx : dx + width]

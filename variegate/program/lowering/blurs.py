@@ -1,4 +1,7 @@
-"""Constants of convolutions. ``native/lowering/kernel_weights.cpp`` computes their integer weights."""
+"""Constants of convolutions. ``native/lowering/kernel_weights.cpp`` computes their weights.
+
+They are integers for uint8 images. Weights of deep images are float32 in the same units, in two numbers of the table.
+"""
 
 from __future__ import annotations
 

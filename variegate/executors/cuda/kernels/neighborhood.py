@@ -19,7 +19,6 @@ from variegate.executors.cuda.kernels.element import (
     clipped,
     color_at,
     drop_bits,
-    end_sum,
     from_byte,
     full,
     green,
@@ -31,7 +30,7 @@ from variegate.executors.cuda.kernels.element import (
     truncate_value,
 )
 from variegate.executors.cuda.kernels.fetch import fetch, fetch_levels, step, trace_maps
-from variegate.executors.cuda.kernels.memory import int16s_at, load_float, load_int, size_of
+from variegate.executors.cuda.kernels.memory import float32s_at, int16s_at, load_float, load_int, size_of
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
 from variegate.program import ops
 from variegate.program import passes as P
@@ -127,7 +126,7 @@ def read_filtered(buffer, code, args, header, x, y, inside, FORMAT: tl.constexpr
     elif tl.load(at + L.OP) == ops.Op.MORPHOLOGY:
         pixel = _erode_or_dilate(buffer, code, args, header, slot, x, y, inside, FORMAT)
     elif tl.load(at + L.FLAG) != 0:
-        pixel = _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT)
+        pixel = _blur_separably(buffer, code, args, header, slot, x, y, inside, FORMAT)
     else:
         pixel = _convolve(buffer, code, header, slot, x, y, inside, FORMAT)
     return pixel
@@ -258,13 +257,29 @@ def reflect(i, n):
 
 
 @triton.jit
-def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
+def _weights_at(buffer, offset, FORMAT: tl.constexpr):
+    """The table of a convolution: see native/lowering/kernel_weights.cpp."""
+    if FORMAT >= L.UINT16:
+        weights = float32s_at(buffer, offset)
+    else:
+        weights = int16s_at(buffer, offset)
+    return weights
+
+
+@triton.jit
+def _load_weight(address):
+    weight = tl.load(address)
+    return weight if weight.dtype.is_floating() else weight.to(tl.int32)
+
+
+@triton.jit
+def _blur_separably(buffer, code, args, header, slot, x, y, inside, FORMAT: tl.constexpr):
     """Blur along columns, rounded to LEVEL_BITS fraction bits, then along rows; reflect padding."""
     height, width = size_of(header)
     at = code + slot * L.CODE
     radius_x = tl.load(at + L.PARAMS) // 2
     radius_y = tl.load(at + L.PARAMS + 1) // 2
-    along_x = int16s_at(buffer, tl.load(at + L.ARG))
+    along_x = _weights_at(buffer, tl.load(at + L.ARG), FORMAT)
     along_y = along_x + tl.load(at + L.PARAMS + 2)
     column_bits: tl.constexpr = L.WEIGHT_BITS + 1 - L.LEVEL_BITS
     bits: tl.constexpr = L.WEIGHT_BITS + 1 + L.LEVEL_BITS
@@ -285,16 +300,23 @@ def _blur_separably(buffer, code, header, slot, x, y, inside, FORMAT: tl.constex
         total_r += weight * drop_bits(sum_r, column_bits)
         total_g += weight * drop_bits(sum_g, column_bits)
         total_b += weight * drop_bits(sum_b, column_bits)
-    r = end_sum(total_r, bits, FORMAT)
-    g = end_sum(total_g, bits, FORMAT)
-    b = end_sum(total_b, bits, FORMAT)
-    amount = tl.load(at + L.PARAMS + 4) - 1
+    r = drop_bits(total_r, bits)
+    g = drop_bits(total_g, bits)
+    b = drop_bits(total_b, bits)
+    if FORMAT >= L.UINT16:
+        amount = load_float(args + slot * 8 + 6) - 1.0
+    else:
+        amount = tl.load(at + L.PARAMS + 4) - 1
     threshold = tl.load(at + L.PARAMS + 5)
     if amount >= 0:
         pixel = before(buffer, code, header, slot, x, y, inside, FORMAT)
         r = _unsharpened(red(pixel), r, amount, threshold, FORMAT)
         g = _unsharpened(green(pixel), g, amount, threshold, FORMAT)
         b = _unsharpened(blue(pixel), b, amount, threshold, FORMAT)
+    elif FORMAT == L.UINT16:
+        r = round_value(r, FORMAT)
+        g = round_value(g, FORMAT)
+        b = round_value(b, FORMAT)
     return pack(r, g, b)
 
 
@@ -313,7 +335,7 @@ def _unsharpened(level, blurred, amount, threshold, FORMAT: tl.constexpr):
 @triton.jit
 def _mirrored(half, i):
     """The weight at distance ``i``. ``half``: weights from the center on, with half of the center's weight."""
-    weight = load_int(half + tl.abs(i))
+    weight = _load_weight(half + tl.abs(i))
     return tl.where(i == 0, 2 * weight, weight)
 
 
@@ -327,7 +349,7 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
     at = code + slot * L.CODE
     apart = tl.load(at + L.PARAMS + 2)
     cells = tl.load(at + L.PARAMS + 3)
-    weights = int16s_at(buffer, tl.load(at + L.ARG))
+    weights = _weights_at(buffer, tl.load(at + L.ARG), FORMAT)
     r = full(x, 0, FORMAT)
     g = r
     b = r
@@ -337,9 +359,9 @@ def _convolve(buffer, code, header, slot, x, y, inside, FORMAT: tl.constexpr):
         total_g = total_r
         total_b = total_r
         for cell in range(cells):
-            weight = load_int(weights + cell)
-            u = clamp(x + tl.load(weights + apart + cell), 0, width - 1)
-            v = clamp(y + tl.load(weights + 2 * apart + cell), 0, height - 1)
+            weight = _load_weight(weights + cell)
+            u = clamp(x + load_int(weights + apart + cell), 0, width - 1)
+            v = clamp(y + load_int(weights + 2 * apart + cell), 0, height - 1)
             pixel = before(buffer, code, header, slot, u, v, inside, FORMAT)
             total_r, total_g, total_b = add_weighted(total_r, total_g, total_b, weight, pixel)
         r += _clipped_result(to_element(total_r, L.WEIGHT_BITS, FORMAT), more, FORMAT)
