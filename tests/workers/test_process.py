@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import pytest
@@ -89,9 +90,9 @@ def test_what_does_not_survive_the_way_fails_its_task_alone() -> None:
 
 
 def test_a_work_or_payload_that_cannot_be_pickled_is_the_callers_error() -> None:
-    with pytest.raises((AttributeError, TypeError), match="pickle"):
+    with pytest.raises((AttributeError, TypeError, PicklingError), match="pickle"):
         ProcessPool(lambda: None, NAMES, 1)  # type: ignore[arg-type]
-    with pytest.raises((AttributeError, TypeError), match="pickle"):
+    with pytest.raises((AttributeError, TypeError, PicklingError), match="pickle"):
         list(run_of(Give())([(0, 1, [lambda: None])]))
 
 
