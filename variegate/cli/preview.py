@@ -12,7 +12,7 @@ from variegate.cli.console import emit_json, note, print_key_values, print_line,
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.io.amounts import pluralize
 from variegate.options import Opt
-from variegate.options.shared import Copies, Epoch, PolicyOptions, Seed, TargetOptions, Threads
+from variegate.options.shared import Copies, Epoch, PolicyOptions, ReadDepth, Seed, TargetOptions, Threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,7 @@ class PreviewOptions(TargetOptions, PolicyOptions, SourceOptions, ImportOptions)
         int | None,
         Opt("Side of each picture in pixels. By default what fits on a screen, 112 to 224.", "Sheet", ge=32, le=1024),
     ] = None
+    depth: ReadDepth = "uint8"
     out: Annotated[Path, Opt("Output file: .png, .jpg or .webp.", "Output", metavar="FILE")] = Path("preview.png")
 
 
@@ -99,6 +100,7 @@ def preview(options: PreviewOptions) -> None:
     Next to each original are copies 0, 1, ... exactly as `variegate augment` writes them with the same policy, size,
     seed and epoch. The operations are written below each copy. With --sweep, one operation is shown over its range.
     Boxes, masks and key points (--annotations) are drawn where they are after augmentation, with a key of colors.
+    Images of uint16 and float32 (--depth) are shown from black to white, or as their caption says.
 
     Examples:
         variegate preview photos --policy randaugment --size 224
@@ -107,10 +109,12 @@ def preview(options: PreviewOptions) -> None:
     with warnings_as_notes(stderr()):
         from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
         from variegate.jobs.arguments import policy_notes, targets_of
+        from variegate.program.depth import Depth
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         common["annotations"] = Annotations(options.annotations, targets_of(options))
+        common["depth"] = Depth[options.depth.upper()]
         if options.sweep is not None:
             sheet = sweep_sheet(options.place, options.sweep, steps=options.samples or 6, **common)
         else:

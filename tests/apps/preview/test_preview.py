@@ -13,17 +13,20 @@ from variegate import transforms as T
 from variegate.apps.preview import check_out, policy_sheet, sweep_sheet, sweepable
 from variegate.apps.preview.choosing import choose_images
 from variegate.apps.preview.rows import StrengthSweep, captions, sample_rows, sweep_of, sweep_rows
+from variegate.apps.preview.screen import for_screen
 from variegate.apps.preview.sheet import GAP, MARGIN, PAPER, SCREEN, Cell, draw_sheet
 from variegate.apps.preview.text import wrap, wrap_name
 from variegate.data.base import SourceError
 from variegate.data.folder import open_folder
 from variegate.decode import read_image
+from variegate.decode.depth import note_once
 from variegate.errors import DecodeError
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment import Expansion, Plan
 from variegate.jobs.engine import Engine
 from variegate.ops.matrices import inverse_affine_of, perspective_coefficients
 from variegate.program import describe
+from variegate.program.depth import Depth
 from variegate.program.ops import Op
 
 FONT = ImageFont.load_default(14)
@@ -275,3 +278,31 @@ def test_longer_names_keep_their_end() -> None:
     assert "..." in "".join(lines)
     assert lines[-1].endswith("number-17.jpg")
     assert len(wrap_name("x" * 500, FONT, 100)) == 2
+
+
+def test_deep_images_are_shown_from_black_to_white_or_as_their_caption_says(tmp_path: Path) -> None:
+    ramp = np.linspace(0, 65535, 64 * 48).reshape(48, 64).astype(np.uint16)
+    Image.fromarray(ramp).save(tmp_path / "full.png")
+    Image.fromarray(ramp // 16).save(tmp_path / "twelve-bits.png")
+    with note_once(set(), Depth.UINT16):
+        choice = choose_images(tmp_path, 2)
+        full, narrow = sample_rows(choice, T.RandomHorizontalFlip(1.0), [0], 0, 0)
+    expected = np.repeat((ramp[..., None] / 257).round().astype(np.uint8), 3, axis=2)
+    for row, notes in ((full, []), (narrow, ["shown from 0 to 4095"])):
+        for cell, pixels in zip(row, (expected, expected[:, ::-1]), strict=True):
+            np.testing.assert_allclose(cell.img_HWC.astype(int), pixels, atol=1)
+            assert cell.lines[1:] == notes
+    assert policy_sheet(tmp_path, "randaugment", samples=1, depth=Depth.FLOAT32).num_images == 2
+    with pytest.raises(ValueError, match="JPEG: got images of uint16"):
+        sweep_sheet(tmp_path, "JPEG", depth=Depth.UINT16)
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [([0, 0.5, 1], [0, 128, 255]), ([-1000, 0, 1000], [0, 128, 255]), ([2, 2, 2], [255, 255, 255])],
+)
+def test_floats_beyond_black_and_white_are_scaled_by_their_range(values: list[float], levels: list[int]) -> None:
+    pixels = np.array([*values, np.nan], np.float32).reshape(1, 4, 1)
+    shown, notes = for_screen(pixels)
+    assert shown.ravel().tolist() == [*levels, 0]
+    assert notes == (["shown from -1000 to 1000"] if min(values) < 0 else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Annotations, Choice, choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
 from variegate.data.filtered import SourceWithExclusions
+from variegate.decode.depth import note_once
 from variegate.errors import DecodeError
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
 from variegate.jobs.arguments import build_transform, parse_size
 from variegate.policies.views import MultiView
+from variegate.program.depth import Depth
 
 __all__ = ["Annotations", "Sheet", "check_out", "policy_sheet", "sweep_sheet", "sweepable"]
 
@@ -69,22 +72,24 @@ def policy_sheet(
     epoch: int = 0,
     cell: int | None = None,
     annotations: Any = None,
+    depth: Depth = Depth.UINT8,
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
     ``images``: number of rows. ``samples``: number of copies; None for six, or for as many as make six views. ``cell``:
     side of the pictures' squares in pixels; None for what fits on a screen, 112 to 224. ``annotations``: see
     ``open_source``, or ``Annotations`` with options for the targets to keep; masks, boxes and key points are drawn over
-    the pictures.
+    the pictures. ``depth``: in which images are read.
     """
     transform = build_transform(policy, parse_size(size))
-    choice = choose_images(source, images, annotations)
     if samples is None:
         views = 1
         if isinstance(transform, MultiView):
             views = sum(transform.counts or (1,) * len(transform.transforms))
         samples = max(1, layout.MOST_VIEWS // views)
-    rows = sample_rows(choice, transform, range(samples), seed, epoch)
+    with _reading(depth):
+        choice = choose_images(source, images, annotations)
+        rows = sample_rows(choice, transform, range(samples), seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
     return _drawn(rows, f"Policy {policy}{crop}", [f"Seed {seed}, epoch {epoch}."], cell, choice)
 
@@ -98,12 +103,18 @@ def sweep_sheet(
     seed: int = 0,
     cell: int | None = None,
     annotations: Any = None,
+    depth: Depth = Depth.UINT8,
 ) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    choice = choose_images(source, images, annotations)
+    with _reading(depth):
+        choice = choose_images(source, images, annotations)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
     return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice)
+
+
+def _reading(depth: Depth) -> AbstractContextManager[None]:
+    return note_once(set(), depth if depth.is_deep else None)
 
 
 def _drawn(rows: list[list[layout.Cell]], title: str, notes: list[str], cell: int | None, choice: Choice) -> Sheet:

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from variegate.apps.preview.overlay import Points, ShownMask, TargetOverlay
-from variegate.apps.preview.sheet import Image_HWC
-from variegate.arrays import AnyArray
+from variegate.arrays import AnyArray, ImageArray
 from variegate.data.base import SourceError
 from variegate.data.filtered import SourceWithExclusions, without
 from variegate.data.kinds import file_kind
 from variegate.data.opening import open_source
 from variegate.decode import read_image
+from variegate.decode.depth import as_read
 from variegate.errors import DecodeError
 from variegate.io.amounts import pluralize
 from variegate.io.location import Location
@@ -147,7 +147,7 @@ class Chosen:
 
     name: str
     sample_id: int
-    img_HWC: Image_HWC
+    img_HWC: ImageArray
     targets: Mapping[str, Any] | None = None
     label: Any = None
     index: int = 0
@@ -229,7 +229,9 @@ def _spread(source: Any, count: int) -> tuple[list[Chosen], list[DecodeError]]:
 def read_chosen(source: Any, index: int) -> Chosen:
     """Raises DecodeError for an image that cannot be read."""
     item = source.read(index)
-    image = item.data if isinstance(item.data, np.ndarray) else read_image(item.data, str(source.name(index)))
+    own_name = str(source.name(index))
+    is_decoded = isinstance(item.data, np.ndarray)
+    image = as_read(item.data, own_name) if is_decoded else read_image(item.data, own_name)
     name = source.relative_path(index)
     if name is None:  # of a shard the file's own name, without its folder
         own = source.name(index)

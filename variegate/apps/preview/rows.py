@@ -13,7 +13,9 @@ import numpy as np
 
 from variegate.apps.preview.choosing import Choice, Chosen, Naming, moved_overlays, overlay_of, read_chosen
 from variegate.apps.preview.overlay import TargetOverlay
+from variegate.apps.preview.screen import for_screen
 from variegate.apps.preview.sheet import Cell
+from variegate.arrays import AnyArray
 from variegate.augmenter.augmenter import Augmenter
 from variegate.augmenter.planner import num_partners
 from variegate.checks import did_you_mean, refused
@@ -49,7 +51,7 @@ def sample_rows(
     watch: RowWatch | None = None,
 ) -> list[list[Cell]]:
     """For every image: the image, then its ``copies``, as ``augment`` writes them, mixed with the same images of the
-    source; if the transform returns numbers, the bytes before normalization."""
+    source; if the transform returns numbers, the pixels before normalization."""
     augmenter = Augmenter(transform, seed=seed, layout="NHWC")
     rows = [[original(image, choice.naming)] for image in choice.images]
     partners = _partners(choice, num_partners(transform), seed, epoch)
@@ -82,7 +84,7 @@ def sample_rows(
                 continue
             done = captions(describe.operations_of(program, n, in_words=True), names)
             lines = [*done, *counted(overlays[n], row[0].overlay)]
-            row.append(Cell(outputs[n].numpy(), f"copy {copy}", lines, overlay=overlays[n]))
+            row.append(_cell(outputs[n].numpy(), f"copy {copy}", lines, overlay=overlays[n]))
     return rows
 
 
@@ -104,7 +106,7 @@ def _partners(choice: Choice, number: int, seed: int, epoch: int) -> list[Chosen
 
 
 def in_bytes(program: Program) -> Program:
-    """The same program with uint8 output; erasing after normalization is moved before it."""
+    """The same program with pixels as output; erasing after normalization is moved before it."""
     output = program.output
     args = program.args
     fill = program.fill
@@ -125,7 +127,7 @@ def _views(program: Program, grouping: Grouping, groups: tuple[Any, ...], n: int
         for i, view in enumerate(group[n] if grouping.has_axis else [group[n]]):
             name = f"copy {copy}, group {g}" + (f", view {i}" if count > 1 else "")
             done = describe.operations_of(program, n * grouping.views + len(cells), in_words=True)
-            cells.append(Cell(view.numpy(), name, captions(done), group=(copy, g)))
+            cells.append(_cell(view.numpy(), name, captions(done), group=(copy, g)))
     return cells
 
 
@@ -134,7 +136,12 @@ def original(image: Chosen, naming: Naming) -> Cell:
     height, width = image.img_HWC.shape[:2]
     overlay = None if image.targets is None else overlay_of(image.targets, naming)
     lines = [f"original, {width} x {height}", *counted(overlay)]
-    return Cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
+    return _cell(image.img_HWC, image.name, lines, is_name=True, overlay=overlay)
+
+
+def _cell(pixels: AnyArray, title: str, lines: list[str], **more: Any) -> Cell:
+    img_HWC, notes = for_screen(pixels)
+    return Cell(img_HWC, title, lines + notes, **more)
 
 
 def counted(overlay: TargetOverlay | None, before: TargetOverlay | None = None) -> list[str]:
@@ -262,6 +269,6 @@ def sweep_rows(choice: Choice, sweep: StrengthSweep, seed: int) -> list[list[Cel
                 lines.insert(0, f"{sweep.name} {value:g}")
             overlay = moved_overlays(program, [image], choice)[0]
             lines += counted(overlay, first.overlay)
-            row.append(Cell(output, lines[0], lines[1:], overlay=overlay))
+            row.append(_cell(output, lines[0], lines[1:], overlay=overlay))
         rows.append(row)
     return rows

@@ -27,6 +27,7 @@ from variegate.errors import DecodeError
 from variegate.jobs.augment.plan import check_writable
 from variegate.ops.base import Transform
 from variegate.policies.load import POLICY_NAMES
+from variegate.program.depth import Depth
 from variegate_studio.cards import CardError, CardsOfText, cards_of, to_cards, to_policy, written
 from variegate_studio.catalogue import FORMATS, catalogue
 from variegate_studio.drawing import Cancelled, Studio
@@ -195,7 +196,7 @@ class Page:
         typed = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items()]
         command = " ".join(["variegate augment", source, "AUGMENTED", *typed])
         try:
-            check_writable(tuned.transform, 0, photos.has_targets)
+            check_writable(tuned.transform, 0, photos.has_targets, Depth.UINT8)
         except ValueError as error:
             command = f"# variegate augment does not take this policy: {error}"
         return {**written(tuned), "command": command}
