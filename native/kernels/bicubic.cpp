@@ -1,6 +1,6 @@
 // Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits. Sums are float32; for uint8 they are integers, and a
-// line's sum is rounded to 6 fraction bits. GPU
-// counterparts: `_cubic_row` and `_weight` in executors/cuda/kernels/fused.py.
+// line's sum is rounded to 6 fraction bits. GPU counterparts: `_cubic_row` and `_weight` in
+// executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
@@ -140,13 +140,17 @@ VG_INLINE Floats weigh_every_fourth(const Element *image, i64 step, const i32 *o
   return weigh_line(0) + weigh_line(1) + weigh_line(2) + weigh_line(3);
 }
 
-// Pixels k, k + 4, ... of one channel: four taps each, whose weights along x are still missing.
-template <int k, class Element>
-VG_INLINE Register weigh_lines(const Element *image, i64 step, const i32 *offset, const Floats (&weights)[8]) {
-  Floats total = {};
-  for (int j = 0; j < 4; j++)
-    total += repeat<k>(weights[4 + j]) * to_values<Element>(load_pixels(image + j * step, offset + k));
-  return (Register)total;
+// Sums of four taps on a line of one channel. All channel counts sum along x first, for equal results.
+template <class Element> VG_INLINE Floats weigh_line(const Element *line, const i32 *offset, const Floats *weights) {
+  const Register pixels[4] = {(Register)to_values<Element>(load_pixels(line, offset)),
+                              (Register)to_values<Element>(load_pixels(line, offset + 1)),
+                              (Register)to_values<Element>(load_pixels(line, offset + 2)),
+                              (Register)to_values<Element>(load_pixels(line, offset + 3))};
+  Register taps[4];
+  split_pixels(pixels, taps);
+  Floats total = weights[0] * (Floats)taps[0];
+  for (int i = 1; i < 4; i++) total += weights[i] * (Floats)taps[i];
+  return total;
 }
 
 template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 first, i64 count, Scratch &s) {
@@ -162,16 +166,13 @@ template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 fi
       weights[2 * j] = to_floats(pairs << 16 >> 16);
       weights[2 * j + 1] = to_floats(pairs >> 16);
     }
-    Register split[4];
     if (image.channels == 1) {
-      const Register taps[4] = {weigh_lines<0>(at, step, offset, weights), weigh_lines<1>(at, step, offset, weights),
-                                weigh_lines<2>(at, step, offset, weights), weigh_lines<3>(at, step, offset, weights)};
-      split_pixels(taps, split);
-      Floats total = {};
-      for (int j = 0; j < 4; j++) total += weights[j] * (Floats)split[j];
+      Floats total = weights[4] * weigh_line(at, offset, weights);
+      for (int j = 1; j < 4; j++) total += weights[4 + j] * weigh_line(at + j * step, offset, weights);
       store_values(planes[0] + first + i, total * 0x1p-28f + HALF_UP<Element>);
       continue;
     }
+    Register split[4];
     const Register pixels[4] = {(Register)weigh_every_fourth<0>(at, step, offset, weights),
                                 (Register)weigh_every_fourth<1>(at, step, offset, weights),
                                 (Register)weigh_every_fourth<2>(at, step, offset, weights),

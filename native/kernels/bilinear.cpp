@@ -1,5 +1,5 @@
-// Bilinear samples of 2 x 2 taps, in float32; for uint8 a tap is an int16 with 7 fraction bits, and weights have 15. GPU counterpart: `_blended`
-// in executors/cuda/kernels/fused.py.
+// Bilinear samples of 2 x 2 taps, in float32. For uint8, a tap is an int16 with 7 fraction bits, and weights have 15. GPU
+// counterpart: `_blended` in executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
 #include "scratch.h"
@@ -164,11 +164,15 @@ VG_INLINE Register mix_every_fourth(const Element *image, i64 step, const i32 *o
   return (Register)(above + (mix_line(image + step) - above) * y);
 }
 
-// Pixels k, k + 4, ... of one channel: two taps each, between which a weight along x is still missing.
-template <int k, class Element>
-VG_INLINE Register mix_lines(const Element *image, i64 step, const i32 *offset, Floats dy) {
-  const Floats above = to_values<Element>(load_pixels(image, offset + k));
-  return (Register)(above + (to_values<Element>(load_pixels(image + step, offset + k)) - above) * repeat<k>(dy));
+// Interpolates along x on a line of one channel. All channel counts interpolate along x first, for equal results.
+template <class Element> VG_INLINE Floats mix_line(const Element *line, const i32 *offset, Floats x) {
+  const Register pairs[4] = {(Register)to_values<Element>(load_pixels(line, offset)),
+                             (Register)to_values<Element>(load_pixels(line, offset + 1)),
+                             (Register)to_values<Element>(load_pixels(line, offset + 2)),
+                             (Register)to_values<Element>(load_pixels(line, offset + 3))};
+  Register taps[4];
+  split_pixels(pairs, taps);
+  return (Floats)taps[0] + ((Floats)taps[1] - (Floats)taps[0]) * x;
 }
 
 template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step, i64 first, i64 count, Scratch &s) {
@@ -181,14 +185,12 @@ template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step
     if (ahead != 0) prefetch_pixels(pixels + ahead, offset);
     const Floats x = to_floats(load_ints((const u16 *)fractions + i)) * 0x1p-15f;
     const Floats y = to_floats(load_ints((const u16 *)fractions + s.interpolate.stride + i)) * 0x1p-15f;
-    Register split[4];
     if (image.channels == 1) {
-      const Register mixed[4] = {mix_lines<0>(pixels, step, offset, y), mix_lines<1>(pixels, step, offset, y),
-                                 mix_lines<2>(pixels, step, offset, y), mix_lines<3>(pixels, step, offset, y)};
-      split_pixels(mixed, split);
-      store_values(planes[0] + first + i, (Floats)split[0] + ((Floats)split[1] - (Floats)split[0]) * x);
+      const Floats above = mix_line(pixels, offset, x), below = mix_line(pixels + step, offset, x);
+      store_values(planes[0] + first + i, above + (below - above) * y);
       continue;
     }
+    Register split[4];
     const Register mixed[4] = {
         mix_every_fourth<0>(pixels, step, offset, x, y), mix_every_fourth<1>(pixels, step, offset, x, y),
         mix_every_fourth<2>(pixels, step, offset, x, y), mix_every_fourth<3>(pixels, step, offset, x, y)};

@@ -181,7 +181,7 @@ struct Orientation {
         swaps(record[Record::SWAPS] != 0) {}
 };
 
-template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 half, u32 beyond, u32 end_u, u32 end_v,
+template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 half, u32 first, u32 end_u, u32 end_v,
                                        i32 slot, Safe safe, i64 width, i32 *__restrict column, i32 *__restrict line,
                                        i32 *__restrict stage) {
   const i32 always = folds ? -1 : 0;
@@ -189,7 +189,7 @@ template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 
   for (i64 x = 0; x < width; x++) {
     const u32 u = (u32)column[x] + half, v = (u32)line[x] + half;
     // As unsigned, negative numbers are large.
-    const i32 inside = always | -(i32)((u + beyond < end_u) & (v + beyond < end_v));
+    const i32 inside = always | -(i32)((u + first < end_u) & (v + first < end_v));
     const i32 leaves = ~inside & (stage[x] >> 31);
     const i32 now = stage[x] ^ (leaves & ~slot);
     const i32 a = (i32)(from_u + sign_u * (swaps ? v : u)), b = (i32)(from_v + sign_v * (swaps ? u : v));
@@ -200,15 +200,17 @@ template <bool swaps> void enter_image(const Orientation &turn, bool folds, u32 
   }
 }
 
-// Marks positions that a grid has moved out of its image by more than `beyond`; then converts positions to the source.
+// Marks positions that a grid has moved out of its image by `beyond` or more; then converts positions to the source.
 // Folded positions may be on the border, or for bicubic weights outside it.
 void enter_grid(const i64 *record, i32 slot, i64 beyond, i64 width, int bits, Safe safe, Scratch &s) {
   const Orientation turn(record, bits);
-  const u32 end_u = (u32)(((u64)record[Record::SPAN_U] << bits) + 2 * (u64)beyond);
-  const u32 end_v = (u32)(((u64)record[Record::SPAN_V] << bits) + 2 * (u64)beyond);
+  // A position at a distance of exactly `beyond` reads the fill only. It is outside on both sides, as a flip may follow.
+  const i64 first = beyond > 0 ? beyond - 1 : 0;
+  const u32 end_u = (u32)(((u64)record[Record::SPAN_U] << bits) + (u64)(first + beyond));
+  const u32 end_v = (u32)(((u64)record[Record::SPAN_V] << bits) + (u64)(first + beyond));
   const bool folds = record[Record::FOLD] != 0;
   auto enter = turn.swaps ? enter_image<true> : enter_image<false>;
-  enter(turn, folds, 1u << (bits - 1), (u32)beyond, end_u, end_v, slot, safe, width, s.row.column.at, s.row.line.at,
+  enter(turn, folds, 1u << (bits - 1), (u32)first, end_u, end_v, slot, safe, width, s.row.column.at, s.row.line.at,
         s.row.stage.at);
 }
 

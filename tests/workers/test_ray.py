@@ -24,6 +24,7 @@ from variegate import transforms as T
 from variegate.jobs.mapping import MapSpec
 from variegate.jobs.regions.reading import HeldArray
 from variegate.jobs.regions.run import ImageRun
+from variegate.program.depth import Depth
 from variegate.workers.ray_actors import RayPool
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("ray")]
@@ -77,7 +78,7 @@ def test_tiles_are_read_in_the_object_store_and_those_of_a_lost_actor_made_again
     mark.touch()
     image, transform = photo(170, 230), T.Compose([T.Contrast(1.4), T.GaussianNoise()])
     engine, work = vg.Engine(["cpu:0"], "ray", num_threads=1), MapSpec(transform, 4, "float32", "NCHW", "composed")
-    deadly: Any = DeadlyImage(HeldArray(image), str(mark), 64)
+    deadly: Any = DeadlyImage(HeldArray(image, Depth.UINT8), str(mark), 64)
     made = ImageRun(engine, work, deadly, 3, tile=64).run()
     assert not mark.exists()
     np.testing.assert_array_equal(made, vg.Augmenter(transform, seed=4)([image], ids=[3])[0].numpy())
