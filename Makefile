@@ -169,8 +169,8 @@ test-sanitized: $(VENV)/.installed-test
 	for level in x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-vbmi; do \
 		VARIEGATE_LIBRARY=$(CURDIR)/$(SANITIZED) VARIEGATE_LEVEL=$$level ASAN_OPTIONS=detect_leaks=0 \
 		LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) $(BIN)/python -m pytest -q -n 0 -m "not slow" \
-			tests/executors/test_contract.py tests/program/test_draws.py \
-			-k "(cpu or test_draws) and not process" || exit; \
+			tests/executors/test_contract.py tests/executors/test_deep.py tests/program/test_draws.py \
+			-k "(cpu or test_draws or (test_deep and not cuda)) and not process" || exit; \
 	done
 
 # Programs that ran here run again on aarch64, in QEMU; PROGRAMS: how many. Installs nothing: see tools/aarch64_python.sh.
