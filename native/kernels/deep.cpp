@@ -276,14 +276,15 @@ constexpr i32 ROOT_HALF = 0x3f3504f3;
 
 // values ** exponent, for a positive exponent and results up to 2**127. Values below 2**-126 count as 0, and so does NaN.
 VG_INLINE Floats powers_of(Floats values, f32 exponent) {
-  const Ints bits = (Ints)values - ROOT_HALF;
+  const Ints is_known = values >= 0x1p-126f;
+  const Ints bits = (Ints)(is_known ? values : all_floats(1)) - ROOT_HALF;
   const Floats over_one = (Floats)((bits & 0x7fffff) + ROOT_HALF) - 1.0f;
   const Floats log2 = to_floats(bits >> 23) + over_one * polynomial(LOG2_TERMS, over_one);
   const Floats least = all_floats(-126), most = all_floats(127), product = log2 * exponent;
   const Floats limited = product > least ? product : least, power = limited < most ? limited : most;
   const Floats whole = (power + ROUNDER) - ROUNDER;
   const Floats result = polynomial(EXP2_TERMS, power - whole) * (Floats)((truncate(whole) + 127) << 23);
-  return values >= 0x1p-126f ? result : Floats{};
+  return is_known ? result : Floats{};
 }
 
 }  // namespace
