@@ -348,7 +348,8 @@ VG_EXPORT i64 VG_ENTRY(vg_run)(const RunCall *call) {
 // Runs a step of a pass on some of its lines.
 VG_EXPORT i64 VG_ENTRY(vg_run_band)(const BandCall *call) {
   auto &scratch = *(Scratch *)call->scratch;
-  const Status status = for_depth(call->batch, [&](auto element) { return run_band<decltype(element)>(*call, scratch); });
+  const Status status =
+      for_depth(call->batch, [&](auto element) { return run_band<decltype(element)>(*call, scratch); });
   finish_streams();
   return status;
 }
