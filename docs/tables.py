@@ -27,7 +27,7 @@ from variegate.program.ops import NEEDS_RGB, SPECS, Kind, Op, OpSpec
 
 RESULTS = Path(__file__).resolve().parent / "results"
 # Those that a page shows as a table.
-RECORDS = ("w2-batch64", "w1i-batch64", "w2o-batch64", "w8-batch64")
+RECORDS = ("w2-batch64", "w1i-batch64", "w2o-batch64", "w8-batch64", "deep-batch64")
 NOT_SHOWN = ("how", "on core", "target")
 NAMED = re.compile(r"^```\{table\} (\S+)\n```$", re.M)
 
