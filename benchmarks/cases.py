@@ -82,7 +82,7 @@ Kind = Literal[
     "targets",
     "gpu",
     "loader",
-    "deep",
+    "deep operation",
 ]
 # Required speeds, as ratios to the best peer. A file pipeline begins with decoding, which costs all libraries the same.
 ASKED: dict[Kind, float] = {
@@ -91,7 +91,7 @@ ASKED: dict[Kind, float] = {
     "file pipeline": 2.0,
     "function": 1.0,
 }
-ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0, "deep": 2.0}
+ASKED |= {"as_transform": 5.0, "call": 0.0, "targets": 3.0, "gpu": 20.0, "loader": 2.0, "deep operation": 2.0}
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,9 @@ def _deep(names: Sequence[str], asked: float) -> list[Case]:
     for depth in depths:
         for name in names:
             one = BY_NAME[name]
-            row = replace(one, name=f"{name}_{depth}", title=f"{one.title}, {depth}", kind="deep", steps=one.key)
+            row = replace(
+                one, name=f"{name}_{depth}", title=f"{one.title}, {depth}", kind="deep operation", steps=one.key
+            )
             made.append(replace(row, depth=depth, dtype="float32" if name == "normalize" else depth, asked=asked))
     return made
 

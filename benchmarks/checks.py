@@ -102,7 +102,7 @@ def check(case: Case, inputs: Any, device: str = "cpu", kind: str = "") -> Itera
         yield from _check_function(case, inputs[:SINGLE_SAMPLES])
     elif case.is_single:
         yield _check_single(case, inputs[:SINGLE_SAMPLES])
-    elif case.kind == "deep":
+    elif case.kind == "deep operation":
         yield _check_deep(case, inputs[: SAMPLES[case.size]])
     elif case.kind == "gpu":
         yield from _check_gpu(case, inputs[0], device)

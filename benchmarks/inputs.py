@@ -157,7 +157,7 @@ def load(folder: Path, case: Case) -> Any:
     if case.is_single:
         images = np.load(folder / f"{SIZE}.npy")[:SINGLE_COUNT]
         return list(images) if case.size else _resized(images)
-    if case.kind == "deep":
+    if case.kind == "deep operation":
         return _deepened(np.load(folder / f"{case.size}.npy")[:DEEP_COUNT], case.depth)
     if case.size:
         return np.load(folder / f"{case.size}.npy")

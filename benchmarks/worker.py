@@ -52,21 +52,28 @@ def check_batch(batch: Any, case: Case, count: int) -> None:
     elif case.views:
         for names, side, group in zip(case.views, case.sides, batch, strict=True):
             check_images(group, (count, len(names), 3, side, side), case.dtype)
-    elif case.kind == "deep":
+    elif case.kind == "deep operation":
         check_deep(batch, (count, 3, case.out, case.out), case)
     elif not case.is_single:
         check_images(batch, (count, 3, case.out, case.out), case.dtype)
 
 
-def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
-    """``batch``: a tensor or an array. Libraries that lack bfloat16 may deliver float16."""
+def as_delivered(batch: Any, shape: tuple[int, ...], dtype: str, substitute: str) -> Any:
+    """Return the batch as a tensor. Raises ValueError unless it is contiguous, of the shape, and of one of the two
+    dtypes."""
     import torch
 
     tensor = torch.as_tensor(batch)
-    accepted = {"bfloat16": (torch.bfloat16, torch.float16)}.get(dtype, (getattr(torch, dtype),))
+    accepted = getattr(torch, dtype), getattr(torch, substitute)
     if tensor.shape != shape or tensor.dtype not in accepted or not tensor.is_contiguous():
         found = f"{tensor.dtype} {tuple(tensor.shape)}, contiguous={tensor.is_contiguous()}"
         raise ValueError(f"batch is {found}; {dtype} {shape} is asked for")
+    return tensor
+
+
+def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """``batch``: a tensor or an array. Libraries that lack bfloat16 may deliver float16."""
+    tensor = as_delivered(batch, shape, dtype, "float16" if dtype == "bfloat16" else dtype)
     values = tensor.float()
     low, high, deviation = float(values.min()), float(values.max()), float(values.std())
     is_right = deviation >= 20 if dtype == "uint8" else deviation >= 0.2 and low >= -2.2 and high <= 2.7
@@ -76,14 +83,8 @@ def check_images(batch: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 def check_deep(batch: Any, shape: tuple[int, ...], case: Case) -> None:
     """``batch``: in the type of the inputs, or float32 of a library that has no other."""
-    import torch
-
-    tensor = torch.as_tensor(batch)
-    accepted = (getattr(torch, case.dtype), torch.float32)
-    if tensor.shape != shape or tensor.dtype not in accepted or not tensor.is_contiguous():
-        found = f"{tensor.dtype} {tuple(tensor.shape)}, contiguous={tensor.is_contiguous()}"
-        raise ValueError(f"batch is {found}; {case.dtype} {shape} is asked for")
-    white = 65535 if tensor.dtype is torch.uint16 else 1
+    tensor = as_delivered(batch, shape, case.dtype, "float32")
+    white = 1 if tensor.is_floating_point() else 65535
     deviation = float(tensor.float().std()) / white
     if not 0.05 <= deviation <= 2:
         raise ValueError(f"batch is not right: deviation {deviation:.3f} of white")

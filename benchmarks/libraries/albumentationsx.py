@@ -361,7 +361,7 @@ class AlbumentationsX(Library):
         if case.kind == "targets":
             return {"one by one": _with_targets(case, inputs)}
         self.need(case, table())
-        if case.kind == "deep":
+        if case.kind == "deep operation":
             return {"stacked, then contiguous": feed(inputs, batch, partial(_deep, _deep_steps(case)))}
         if case.views:
             return {

@@ -121,7 +121,7 @@ class Kornia(Library):
     packages = ("kornia", "torch")
 
     def ways(self, case: Case, inputs: Any, batch: int) -> Ways:
-        if case.kind == "deep":
+        if case.kind == "deep operation":
             return deep_way(case, inputs, batch)
         if case.key != "randaugment":
             raise Absent("only W2 and W3 are written for it")

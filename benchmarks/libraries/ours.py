@@ -98,7 +98,7 @@ def transform(case: Case, is_float: bool | None = None) -> T.Transform:
     if case.kind == "targets":
         return T.Compose(targets(case)[case.key])
     has_floats = case.dtype != "uint8" if is_float is None else is_float
-    if case.kind == "deep":
+    if case.kind == "deep operation":
         has_floats = case.key == "normalize"
     end = [NORMALIZE] if has_floats else []
     if case.views:

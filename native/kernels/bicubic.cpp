@@ -142,14 +142,10 @@ VG_INLINE Floats weigh_every_fourth(const Element *image, i64 step, const i32 *o
 
 // Sums of four taps on a line of one channel. All channel counts sum along x first, for equal results.
 template <class Element> VG_INLINE Floats weigh_line(const Element *line, const i32 *offset, const Floats *weights) {
-  const Register pixels[4] = {(Register)to_values<Element>(load_pixels(line, offset)),
-                              (Register)to_values<Element>(load_pixels(line, offset + 1)),
-                              (Register)to_values<Element>(load_pixels(line, offset + 2)),
-                              (Register)to_values<Element>(load_pixels(line, offset + 3))};
-  Register taps[4];
-  split_pixels(pixels, taps);
-  Floats total = weights[0] * (Floats)taps[0];
-  for (int i = 1; i < 4; i++) total += weights[i] * (Floats)taps[i];
+  Floats taps[4];
+  load_taps(line, offset, taps);
+  Floats total = weights[0] * taps[0];
+  for (int i = 1; i < 4; i++) total += weights[i] * taps[i];
   return total;
 }
 

@@ -166,13 +166,9 @@ VG_INLINE Register mix_every_fourth(const Element *image, i64 step, const i32 *o
 
 // Interpolates along x on a line of one channel. All channel counts interpolate along x first, for equal results.
 template <class Element> VG_INLINE Floats mix_line(const Element *line, const i32 *offset, Floats x) {
-  const Register pairs[4] = {(Register)to_values<Element>(load_pixels(line, offset)),
-                             (Register)to_values<Element>(load_pixels(line, offset + 1)),
-                             (Register)to_values<Element>(load_pixels(line, offset + 2)),
-                             (Register)to_values<Element>(load_pixels(line, offset + 3))};
-  Register taps[4];
-  split_pixels(pairs, taps);
-  return (Floats)taps[0] + ((Floats)taps[1] - (Floats)taps[0]) * x;
+  Floats taps[4];
+  load_taps(line, offset, taps);
+  return taps[0] + (taps[1] - taps[0]) * x;
 }
 
 template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step, i64 first, i64 count, Scratch &s) {

@@ -56,7 +56,7 @@ template <class Element> VG_INLINE Floats to_values(Register numbers) {
   else return to_floats((Ints)numbers);
 }
 
-// Loads two adjacent pixels at every fourth offset.
+// Loads two adjacent pixels of three channels at every fourth offset.
 struct TwoPixels {
   Floats first, second;
 };
@@ -96,6 +96,14 @@ VG_INLINE void split_pixels(const Register (&pixels)[4], Register (&channels)[4]
   const Register low_last = high32(pixels[0], pixels[1]), high_last = high32(pixels[2], pixels[3]);
   channels[2] = low64(low_last, high_last);
   channels[3] = high64(low_last, high_last);
+}
+
+// Loads four adjacent pixels of one channel at LANES offsets; `taps`: by their distance.
+template <class Element> VG_INLINE void load_taps(const Element *line, const i32 *offset, Floats (&taps)[4]) {
+  Register pixels[4], split[4];
+  for (int k = 0; k < 4; k++) pixels[k] = (Register)to_values<Element>(load_pixels(line, offset + k));
+  split_pixels(pixels, split);
+  for (int i = 0; i < 4; i++) taps[i] = (Floats)split[i];
 }
 
 VG_INLINE void store_numbers(f32 *at, Register numbers) { store(at, numbers); }

@@ -114,7 +114,7 @@ def preview(options: PreviewOptions) -> None:
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         common["annotations"] = Annotations(options.annotations, targets_of(options))
-        common["depth"] = Depth[options.depth.upper()]
+        common["depth"] = Depth.named(options.depth)
         if options.sweep is not None:
             sheet = sweep_sheet(options.place, options.sweep, steps=options.samples or 6, **common)
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -121,6 +121,11 @@ def note_once(
         yield
     finally:
         _reading.reset(token)
+
+
+def read_in(depth: Depth, noted: set[str]) -> AbstractContextManager[None]:
+    """``note_once`` in a depth; in 8 bits with notes if that is uint8."""
+    return note_once(noted, depth if depth.is_deep else None)
 
 
 def note_depth(name: str, note: str = _NOTE) -> None:

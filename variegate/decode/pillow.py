@@ -175,7 +175,7 @@ class PillowFile:
         stored = as_stored(img_HWC, turn)
         stored[:, :, :3] = colors
         if channels == len("RGBA"):
-            stored[:, :, 3] = values[:, :, -1] if has_alpha else Depth[values.dtype.name.upper()].white
+            stored[:, :, 3] = values[:, :, -1] if has_alpha else Depth.named(values.dtype.name).white
         return img_HWC
 
     def _deep_values(self) -> tuple[AnyArray, int]:

@@ -138,7 +138,7 @@ class Reader:
         self._source = options.source
         self._has_targets = has_targets
         self._channels = options.channels
-        self._depth = None if options.depth is None else Depth[options.depth.upper()]
+        self._depth = None if options.depth is None else Depth.named(options.depth)
         self._cache = cache
         self._side = options.cache_side
         self._max_pixels = options.max_pixels

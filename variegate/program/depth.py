@@ -17,6 +17,11 @@ class Depth(IntEnum):
     UINT16 = 1
     FLOAT32 = 2
 
+    @classmethod
+    def named(cls, name: str) -> Depth:
+        """The depth of a dtype's name, such as "uint16"."""
+        return cls[name.upper()]
+
     @property
     def dtype(self) -> np.dtype[Any]:
         return _DTYPES[self]

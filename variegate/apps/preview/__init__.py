@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from variegate.apps.preview import sheet as layout
 from variegate.apps.preview.choosing import Annotations, Choice, choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
 from variegate.data.filtered import SourceWithExclusions
-from variegate.decode.depth import note_once
+from variegate.decode.depth import read_in
 from variegate.errors import DecodeError
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
@@ -87,7 +86,7 @@ def policy_sheet(
         if isinstance(transform, MultiView):
             views = sum(transform.counts or (1,) * len(transform.transforms))
         samples = max(1, layout.MOST_VIEWS // views)
-    with _reading(depth):
+    with read_in(depth, set()):
         choice = choose_images(source, images, annotations)
         rows = sample_rows(choice, transform, range(samples), seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
@@ -107,14 +106,10 @@ def sweep_sheet(
 ) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    with _reading(depth):
+    with read_in(depth, set()):
         choice = choose_images(source, images, annotations)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
     return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice)
-
-
-def _reading(depth: Depth) -> AbstractContextManager[None]:
-    return note_once(set(), depth if depth.is_deep else None)
 
 
 def _drawn(rows: list[list[layout.Cell]], title: str, notes: list[str], cell: int | None, choice: Choice) -> Sheet:

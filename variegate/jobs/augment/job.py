@@ -19,7 +19,7 @@ from variegate.data.shards import Labels
 from variegate.data.stamps import Stamps
 from variegate.data.storage import Storage
 from variegate.decode import check_side, checked_header, read_image
-from variegate.decode.depth import in_depth, note_once
+from variegate.decode.depth import in_depth, read_in
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, try_each
 from variegate.executors.runners.encoded_batch import EncodedBatch
@@ -255,8 +255,7 @@ class ExpansionJob(Job):
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
 
     def _reading(self) -> AbstractContextManager[None]:
-        depth = self._plan.depth
-        return note_once(self._spec.noted, depth if depth.is_deep else None)
+        return read_in(self._plan.depth, self._spec.noted)
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
         """The targets of an item; None without annotations."""

@@ -36,7 +36,7 @@ def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions)
         shard_size=options.shard_size,
         annotations=options.annotations,
         channels=options.channels,
-        depth=Depth[options.depth.upper()],
+        depth=Depth.named(options.depth),
         place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
         targets=targets_of(options),
     )

@@ -114,7 +114,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         **{name: settings[name] for name in SETTINGS},
         shard_size=settings.get("shard_size", 1),
         channels=settings.get("channels"),
-        depth=Depth[settings.get("depth", "uint8").upper()],
+        depth=Depth.named(settings.get("depth", "uint8")),
         place=str(place),
         **more,
     )
