@@ -44,6 +44,7 @@ def test_it_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--changed", "same"], "command pack --changed was removed: changed files are refused; restore them"),
         (["--no-measure"], "command pack --no-measure was removed: "),
         (["--format", "zip"], "--format"),
+        (["--depth", "uint16"], "--format: got 'webdataset', which holds no images of uint16; accepted: 'raw'"),
     ],
 )
 def test_what_is_typed_wrongly_is_one_line(

@@ -50,9 +50,10 @@ def _annotated(source: Path, out: Path, resume: bool) -> object:
     return annotated_expansion(source, "voc", out, threads(1), resume=resume, copies=7).run()
 
 
-def _pack(format: str) -> Job:
+def _pack(format: str, depth: str = "uint8") -> Job:
     def run(photos: Path, out: Path, resume: bool) -> object:
-        return packed(photos, out, devices="cpu:0", size=16, format=format, shard_size=3, resume=resume)
+        options: dict[str, Any] = {"size": 16, "format": format, "depth": depth, "shard_size": 3}
+        return packed(photos, out, devices="cpu:0", resume=resume, **options)
 
     return run
 
@@ -91,6 +92,7 @@ JOBS: dict[str, tuple[Callable[[Path], object], Job]] = {
     "voc": (put_voc, _annotated),
     "pack": (lay_kinds, _pack("webdataset")),
     "pack raw": (lay_kinds, _pack("raw")),
+    "pack deep": (lay_scans, _pack("raw", "uint16")),
     "check": (lay_photos, _check),
     "index": (lay_kinds, _index),
     "image": (_lay_array, _image),

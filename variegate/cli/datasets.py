@@ -216,6 +216,7 @@ def pack(options: PackOptions) -> None:
     Examples:
         variegate pack photos packed --size 256
         variegate pack photos packed --exclude excluded.txt --keep-jpeg
+        variegate pack scans packed --format raw --depth uint16
     """
     from variegate.io.addresses import redact_url
     from variegate.jobs.pack import open_packing
@@ -237,7 +238,7 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
     report = packing.report
     where = redact_url(str(packing.destination))
     found = packed.statistics
-    assert found is not None
+    statistics = {} if found is None else {"mean": found.mean, "std": found.std}
     if as_json:
         emit_json(
             "done",
@@ -252,8 +253,7 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
             bytes_after=packed.bytes_after,
             index_bytes=packed.index_bytes,
             saved=round(packed.saved, 4),
-            mean=found.mean,
-            std=found.std,
+            **statistics,
             seconds=round(report.seconds, 3),
             destination=where,
         )
@@ -273,6 +273,6 @@ def _print_packed(packing: Packing, as_json: bool) -> None:
         facts.append(
             ("index", f"{format_size(packed.index_bytes)} ({packed.index_bytes / packed.bytes_after:.1%} of that)")
         )
-    facts += [(name, ", ".join(f"{one:.4f}" for one in getattr(found, name))) for name in ("mean", "std")]
+    facts += [(name, ", ".join(f"{one:.4f}" for one in values)) for name, values in statistics.items()]
     facts += rate_fact(report)
     print_key_values([*facts, ("where", where)])

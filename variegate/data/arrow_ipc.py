@@ -13,12 +13,14 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-# Field numbers: of ``header`` in ``Message``, of ``buffers`` and ``compression`` in ``RecordBatch``, and of
-# ``recordBatches`` in ``Footer``.
+# Field numbers: of ``header`` in ``Message``, of ``buffers`` and ``compression`` in ``RecordBatch``, of ``schema`` and
+# ``recordBatches`` in ``Footer``, and of ``endianness`` in ``Schema``.
 _HEADER = 2
 _BUFFERS = 2
 _COMPRESSION = 3
+_SCHEMA = 1
 _RECORD_BATCHES = 3
+_ENDIANNESS = 0
 _BUFFER = struct.Struct("<qq")
 _BLOCK = struct.Struct("<qi4xq")
 _MAGIC = b"ARROW1"
@@ -87,9 +89,20 @@ def value_spans(read: Callable[[int, int], bytes], size: int) -> list[Span]:
     try:
         footer = read(end, length)
         root = _number("<I", footer, 0)
+        if _is_big_endian(footer, root):
+            raise ValueError("big-endian data; accepted: little-endian Arrow")
         return [_last_buffer(read, block, end) for block in _structs(footer, root, _RECORD_BATCHES, _BLOCK)]
     except struct.error:
         raise ValueError("damaged metadata") from None
+
+
+def _is_big_endian(footer: bytes, root: int) -> bool:
+    """True for a file whose values pyarrow would convert. It does not read the last column."""
+    schema = _field(footer, root, _SCHEMA)
+    if schema is None:
+        raise ValueError("damaged metadata")
+    endianness = _field(footer, schema + _number("<I", footer, schema), _ENDIANNESS)
+    return endianness is not None and _number("<h", footer, endianness) != 0
 
 
 def _last_buffer(read: Callable[[int, int], bytes], block: tuple[int, ...], end: int) -> Span:

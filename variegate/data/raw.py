@@ -1,8 +1,9 @@
 """Shards of raw pixels: Arrow IPC files without compression, whose images are mapped into memory, one by one.
 
-A row has id, name, label, height, width, channels (in the file, 1 or 3), shown, and pixels uint8 [H, W, C]. ``shown``
-is the number of channels after reading, which may repeat gray. Pixels are the last column, so that a record batch's
-pixels are contiguous in the file, and an image is read with a single call.
+A row has id, name, label, height, width, channels (in the file, 1 or 3), shown, and pixels [H, W, C]. ``shown`` is the
+number of channels after reading, which may repeat gray. All pixels of a shard have one dtype, which its metadata name;
+their bytes are little-endian. Pixels are the last column, so that a record batch's pixels are contiguous in the file,
+and an image is read with a single call.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from variegate.arrays import AnyArray, UInt8Array
+from variegate.arrays import AnyArray, ImageArray
 from variegate.data.arrow_ipc import Span, read_but_last_column
 from variegate.data.base import SourceError, StoredFile, digest_of
 from variegate.data.labels import checked_names
@@ -29,14 +30,26 @@ from variegate.data.reading import FileVersion, open_random, read_range, reason_
 from variegate.data.samples import Samples, Store, concat
 from variegate.data.shards import GroupedShard, Labels, Record
 from variegate.data.storage import Storage
-from variegate.errors import DecodeError, one_line
+from variegate.decode.depth import as_read, reads_unchanged
+from variegate.errors import DecodeError, one_line, short_repr
 from variegate.io.files import open_regular
 from variegate.io.location import Location, relative_names
+from variegate.program.depth import ACCEPTED, Depth
 
 SUFFIX = ".arrow"
-FORMAT = b"variegate raw pixels 2"
+FORMAT = b"variegate raw pixels 3"
+# Its pixels are uint8, and its metadata name no dtype.
+_FORMAT_OF_BYTES = b"variegate raw pixels 2"
 PLACES = np.dtype(
-    [("offset", "<u8"), ("id", "<u8"), ("height", "<u4"), ("width", "<u4"), ("channels", "u1"), ("shown", "u1")]
+    [
+        ("offset", "<u8"),
+        ("id", "<u8"),
+        ("height", "<u4"),
+        ("width", "<u4"),
+        ("channels", "u1"),
+        ("shown", "u1"),
+        ("depth", "u1"),
+    ]
 )
 _NUMBERS = (
     ("id", pa.uint64()),
@@ -48,11 +61,11 @@ _NUMBERS = (
 _BATCH_BYTES = 64 << 20
 
 
-def raw_schema(labels: Labels) -> pa.Schema:
+def raw_schema(labels: Labels, depth: Depth = Depth.UINT8) -> pa.Schema:
     kind = pa.int64() if labels.kind in ("int", "ints") else pa.float64()
     label = pa.list_(kind, labels.width) if labels.width else kind
     fields = [*_NUMBERS, ("name", pa.binary()), ("label", label), ("pixels", pa.large_binary())]
-    return pa.schema(fields, {"format": FORMAT, "classes": json.dumps(labels.classes)})
+    return pa.schema(fields, {"format": FORMAT, "classes": json.dumps(labels.classes), "dtype": str(depth)})
 
 
 def _read_shard(location: Location, version: FileVersion, file: Any, size: int) -> Samples:
@@ -62,7 +75,8 @@ def _read_shard(location: Location, version: FileVersion, file: Any, size: int) 
     _, width = _label_kind(schema)
     if any(column.null_count for batch in batches for column in batch.columns):
         raise ValueError("missing values")
-    places = [_places(batch, span) for batch, span in zip(batches, spans, strict=True)]
+    depth = _depth(schema)
+    places = [_places(batch, span, depth) for batch, span in zip(batches, spans, strict=True)]
     joined = np.concatenate([np.zeros(0, PLACES), *places])
     table = pa.Table.from_batches(batches, schema.remove(len(schema) - 1))
     label = table.column("label").combine_chunks()
@@ -82,10 +96,21 @@ def _read_shard(location: Location, version: FileVersion, file: Any, size: int) 
 
 
 def _check_schema(schema: pa.Schema) -> None:
-    if (schema.metadata or {}).get(b"format") != FORMAT:
+    if (schema.metadata or {}).get(b"format") not in (FORMAT, _FORMAT_OF_BYTES):
         raise ValueError("an Arrow file of another kind")
+    _depth(schema)
     if not schema.equals(raw_schema(Labels(*_label_kind(schema)))):
         raise ValueError(f"its columns are {one_line(ValueError(str(schema.remove_metadata())))}")
+
+
+def _depth(schema: pa.Schema) -> Depth:
+    """The depth of all images. Raises ValueError."""
+    if schema.metadata[b"format"] == _FORMAT_OF_BYTES:
+        return Depth.UINT8
+    name = schema.metadata.get(b"dtype", b"").decode(errors="replace")
+    if name not in map(str, Depth):
+        raise ValueError(f"its pixels have dtype {short_repr(name)}; accepted: {ACCEPTED}")
+    return Depth.named(name)
 
 
 def _label_kind(schema: pa.Schema) -> tuple[str, int]:
@@ -100,17 +125,23 @@ def _label_kind(schema: pa.Schema) -> tuple[str, int]:
     return ("int" if pa.types.is_integer(number) else "float") + "s" * is_row, width
 
 
-def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
+def _places(batch: pa.RecordBatch, span: Span, depth: Depth) -> AnyArray:
     """PLACES of the images of a batch, whose pixels are ``span``. Raises ValueError for others."""
+    itemsize = depth.dtype.itemsize
+    if span.start % itemsize:
+        raise ValueError(f"pixels of {depth} at {span.start:,}; accepted: a multiple of {itemsize}")
     found = np.zeros(len(batch), PLACES)
+    found["depth"] = depth
     for name, _ in _NUMBERS:
         found[name] = batch.column(name).to_numpy()
     if not (np.isin(found["channels"], (1, 3)).all() and np.isin(found["shown"], (1, 3)).all()):
         raise ValueError("images of neither 1 nor 3 channels")
+    if not (found["height"].all() and found["width"].all()):
+        raise ValueError("images without pixels")
     if (found["shown"] < found["channels"]).any():
         raise ValueError("fewer channels are shown than an image has")
     # In numbers that do not overflow, and are exact where the file is long enough.
-    sizes = found["height"].astype(np.float64) * found["width"] * found["channels"]
+    sizes = found["height"].astype(np.float64) * found["width"] * found["channels"] * itemsize
     ends = np.cumsum(sizes)
     if len(ends) and ends[-1] > span.size:
         raise ValueError("pixels beyond their end")
@@ -119,11 +150,11 @@ def _places(batch: pa.RecordBatch, span: Span) -> AnyArray:
 
 
 class RawShard(GroupedShard):
-    """A shard of records whose ``data`` are pixels of shape ``shape``."""
+    """A shard of records whose ``data`` are pixels of shape ``shape``, all in one depth."""
 
-    def __init__(self, storage: Storage, name: str, labels: Labels) -> None:
+    def __init__(self, storage: Storage, name: str, labels: Labels, depth: Depth = Depth.UINT8) -> None:
         super().__init__(storage, name, labels)
-        self._schema = raw_schema(labels)
+        self._schema = raw_schema(labels, depth)
         self._file = pa.ipc.new_file(self._writer.file, self._schema)
         self._begin_group()
 
@@ -183,14 +214,17 @@ class RawStore(Store):
             start += file.samples
         return digest_of(*parts)
 
-    def read(self, samples: Samples, row: int) -> UInt8Array:
-        """Pixels uint8 [H, W, C], not to be written to. Raises DecodeError where the file has changed, or is gone."""
+    def read(self, samples: Samples, row: int) -> ImageArray:
+        """Pixels [H, W, C], not to be written to, in the depth that this thread reads. Raises DecodeError where the
+        file has changed, or is gone."""
         file, _ = samples.file_of(row)
-        offset, _, height, width, channels, shown = map(int, samples.columns["places"][row].tolist())
-        size = height * width * channels
+        offset, _, height, width, channels, shown, number = map(int, samples.columns["places"][row].tolist())
+        depth = Depth(number)
+        count = height * width * channels
+        size = count * depth.dtype.itemsize
         if file.location.is_url:
             data = read_range(file.location, offset, size, file.size, str(samples.row_name(row)))
-            flat = np.frombuffer(data, np.uint8)
+            flat = np.frombuffer(data, depth.dtype)
         else:
             try:
                 mapped = self.map_file(file)
@@ -202,8 +236,10 @@ class RawStore(Store):
             # Ask the system to read ahead; otherwise the augmenting threads would wait for every page.
             with suppress(AttributeError, OSError, ValueError):
                 mapped.madvise(mmap.MADV_WILLNEED, begin, offset + size - begin)
-            flat = np.frombuffer(mapped, np.uint8, size, offset)
+            flat = np.frombuffer(mapped, depth.dtype, count, offset)
         image = flat.reshape(height, width, channels)
+        if not reads_unchanged(depth):
+            image = as_read(image, str(samples.row_name(row)))
         return image if shown == channels else np.broadcast_to(image, (height, width, shown))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -228,7 +264,7 @@ def _map_file(file: StoredFile) -> mmap.mmap:
 def open_raw(files: Sequence[Location]) -> Samples:
     """The images of raw shards, in the shards' order, with the ids of the samples that were packed.
 
-    Raises SourceError naming the file: no raw pixels, damaged, of other classes or labels than the first.
+    Raises SourceError naming the file: no raw pixels, damaged, of other classes, labels or dtypes than the first.
     """
     with ThreadPoolExecutor(min(_OPENED_AT_ONCE, len(files))) as pool:
         opened = list(pool.map(_open, files))
@@ -238,6 +274,8 @@ def open_raw(files: Sequence[Location]) -> Samples:
             raise SourceError(f"{shard.place}: has other classes than {first.place}")
         if _kind_of_labels(shard) != _kind_of_labels(first):
             raise SourceError(f"{shard.place}: has labels of another kind than {first.place}")
+        if np.union1d(*(opened.columns["places"]["depth"] for opened in (shard, first))).size > 1:
+            raise SourceError(f"{shard.place}: has pixels of another dtype than {first.place}")
     return concat(opened)
 
 

@@ -15,6 +15,7 @@ from variegate.checks import one_of
 from variegate.data.base import SourceError, truncate
 from variegate.data.labels import is_a_line
 from variegate.data.storage import Storage
+from variegate.program.depth import Depth
 
 Layout = Literal["folder", "webdataset", "parquet"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -187,13 +188,20 @@ WRITERS = {
 
 
 def open_shard(
-    storage: Storage, format: str, number: int, labels: Labels, metadata: Mapping[str, Any] | None = None
+    storage: Storage,
+    format: str,
+    number: int,
+    labels: Labels,
+    metadata: Mapping[str, Any] | None = None,
+    depth: Depth = Depth.UINT8,
 ) -> Shard:
-    """``number`` 7 makes ``shard-000007``; ``metadata``: of a source with boxes, masks or key points in such shards."""
+    """``number`` 7 makes ``shard-000007``; ``metadata``: of a source with boxes, masks or key points in such shards;
+    ``depth``: of raw pixels."""
     if format not in WRITERS:
         raise ValueError(f"format: got {format!r}; accepted: {', '.join(WRITERS)}")
     module, plain, annotated, extension = WRITERS[format]
     kind: Any = getattr(import_module(f"variegate.data.{module}"), plain if metadata is None else annotated)
     name = f"shard-{number:06}.{extension}"
-    shard: Shard = kind(storage, name, labels) if metadata is None else kind(storage, name, labels, metadata)
+    more = [depth] if format == "raw" else [] if metadata is None else [metadata]
+    shard: Shard = kind(storage, name, labels, *more)
     return shard

@@ -73,6 +73,12 @@ def as_read(pixels: AnyArray, name: str) -> AnyArray:
     return scaled_to_8_bits(pixels)
 
 
+def reads_unchanged(depth: Depth) -> bool:
+    """True if ``as_read`` does not change images of this depth."""
+    _, wanted, keeps_depth, _ = _reading.get()
+    return depth is wanted or (wanted is None and (keeps_depth or not depth.is_deep))
+
+
 def wanted_depth() -> Depth | None:
     """The depth that this thread reads; None for 8 bits with a note."""
     return _reading.get().depth

@@ -21,6 +21,7 @@ from variegate.jobs.pack_shards import PackPlan, totals_of
 from variegate.ops.output import Identity
 from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
+from variegate.program.depth import Depth
 
 # What ``totals_of`` looks at.
 _COLUMNS = ("file", "status", "reason", "source", "height", "width", "shard_bytes", "packed")
@@ -32,7 +33,7 @@ class Packed:
 
     ``kept``: JPEG files copied unchanged. ``skipped``: unreadable samples as (name, reason), also from earlier runs.
     ``bytes_before``: bytes of the source's files (or pixels). ``statistics``: mean and standard deviation of the
-    pixels.
+    pixels; None for uint16 and float32.
     """
 
     images: int = 0
@@ -72,16 +73,15 @@ class Packing(Expansion):
 
 def _packed_of(manifest: Manifest) -> Packed:
     found = totals_of(manifest.columns(*_COLUMNS))
-    images = found.sums.images
     return Packed(
-        images=images,
+        images=found.images,
         shards=len(found.shards),
         kept=found.kept,
         skipped=found.skipped,
         bytes_before=found.bytes_before,
         bytes_after=sum(found.shards.values()),
         index_bytes=sum(file.size or 0 for file in manifest.files if file.name == INDEX_NAME),
-        statistics=found.sums.statistics() if images else None,
+        statistics=found.sums.statistics() if found.sums.images else None,
     )
 
 
@@ -104,7 +104,7 @@ def pack(
         stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``ExpansionProgress`` and ``Skipped`` events.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
-            shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
+            depth, shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -136,5 +136,6 @@ def open_packing(source: Any, destination: StrPath, options: PackingOptions) -> 
         short_side=side,
         keep_jpeg=options.keep_jpeg,
         shard_size=options.shard_size,
+        depth=Depth.named(options.depth),
     )
     return Packing(plan, destination, engine_of(options), options.on_error, options.resume)

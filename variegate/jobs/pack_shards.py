@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import UInt8Array
+from variegate.arrays import ImageArray
 from variegate.checks import PIXEL_VERSION
 from variegate.data.annotated.manifest_targets import Content
 from variegate.data.base import Item, SourceError
@@ -20,7 +20,7 @@ from variegate.data.opening import open_source
 from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes, sums_of
 from variegate.data.shards import Labels, Record
 from variegate.data.storage import Storage
-from variegate.decode import PillowFile, checked_header, is_jpeg, read_image
+from variegate.decode import PillowFile, checked_header, is_jpeg, read_channels, read_image
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import Known, known_of, pieces_of
 from variegate.errors import DecodeError
@@ -35,8 +35,10 @@ from variegate.threads import default_threads
 
 @dataclass
 class Totals:
-    """Rows of a packing, added up. ``shards``: bytes by name; ``kept``: files copied unchanged."""
+    """Rows of a packing, added up. ``sums``: of images of 8 bits; ``shards``: bytes by name; ``kept``: files copied
+    unchanged."""
 
+    images: int = 0
     sums: PixelSums = field(default_factory=PixelSums)
     shards: dict[str, int] = field(default_factory=dict)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -51,7 +53,9 @@ def totals_of(rows: Iterable[Row]) -> Totals:
             found.skipped.append((row["source"], row["reason"]))
             continue
         packed = json.loads(row["packed"])
-        found.sums.add(row["height"] * row["width"], packed["sums"], packed["squares"])
+        found.images += 1
+        if "sums" in packed:
+            found.sums.add(row["height"] * row["width"], packed["sums"], packed["squares"])
         found.shards[row["file"]] = row["shard_bytes"]
         found.kept += packed["kept"]
         found.bytes_before += packed["bytes"]
@@ -73,6 +77,10 @@ class PackPlan(Plan):
                 f"{self.source!r}: has boxes, masks or key points, which shards lose; accepted: {accepted}"
             )
 
+    def _check_format(self) -> None:
+        if self.depth.is_deep and self.layout != "raw":
+            raise ValueError(f"format: got {self.layout!r}, which holds no images of {self.depth}; accepted: 'raw'")
+
     @property
     def job_kind(self) -> type[PackJob]:
         return PackJob
@@ -87,7 +95,8 @@ class PackPlan(Plan):
             return
         if self.has_index:
             yield INDEX_NAME, pieces_of(_known_files(storage, totals.shards))
-        yield STATISTICS_NAME, statistics_bytes(totals.sums)
+        if totals.sums.images:
+            yield STATISTICS_NAME, statistics_bytes(totals.sums)
 
     @property
     def has_index(self) -> bool:
@@ -111,6 +120,7 @@ class PackPlan(Plan):
             "layout": self.layout,
             "size": self.short_side,
             **encoding,
+            **self._reading,
             "shard_size": self.shard_size,
             "executor": executor,
             "pixels": PIXEL_VERSION,
@@ -118,7 +128,7 @@ class PackPlan(Plan):
         }
 
 
-Image_HWC = UInt8Array
+Image_HWC = ImageArray
 
 
 class Origin(NamedTuple):
@@ -145,9 +155,15 @@ class PackJob(ExpansionJob):
     def _open(self, data: Any, name: str) -> tuple[Image_HWC, Origin]:
         """Gray files give one channel."""
         if isinstance(data, np.ndarray):
-            if data.shape[2] not in (1, 3):
-                raise DecodeError(name, f"got shape {data.shape}; accepted: 1 or 3 channels")
+            _check_channels(data, name)
             return data, Origin(data.nbytes, data.shape[2], None)
+        several = read_channels(data, name)
+        if several is not None:
+            _check_channels(several, name)
+            shown = several.shape[2]
+            is_gray = bool((several == several[:, :, :1]).all())
+            image = np.ascontiguousarray(several[:, :, :1]) if is_gray else several
+            return image, Origin(len(data), shown, None)
         if not is_jpeg(data):
             with PillowFile(data, name) as file:
                 image = file.decode()
@@ -172,7 +188,8 @@ class PackJob(ExpansionJob):
         metadata: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
             data = np.ascontiguousarray(image).tobytes()
-            metadata = metadata | _sums(image, origin.shown)
+            if not self._plan.depth.is_deep:
+                metadata |= _sums(image, origin.shown)
             entry = ShardEntry((*image.shape, origin.shown))
         else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
@@ -184,6 +201,11 @@ class PackJob(ExpansionJob):
             found = pack_file(data)
             entry = ShardEntry((*image.shape, 3), key_of_file(data), b"" if isinstance(found, int) else found)
         return CopyOutput(row | digest_columns(data) | {"packed": json.dumps(metadata)}, data, entry)
+
+
+def _check_channels(img_HWC: Image_HWC, name: str) -> None:
+    if img_HWC.shape[2] not in (1, 3):
+        raise DecodeError(name, f"got shape {img_HWC.shape}; accepted: 1 or 3 channels")
 
 
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:

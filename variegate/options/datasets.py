@@ -108,10 +108,12 @@ class PackingOptions(ResumeOptions, DeviceOptions):
     format: Annotated[
         Literal["webdataset", "parquet", "raw"],
         Opt(
-            "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw).",
+            "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw), "
+            "which alone hold every --depth.",
             "Output",
         ),
     ] = "webdataset"
+    depth: ReadDepth = "uint8"
     shard_size: ShardSize = 1000
 
 

@@ -13,19 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tifffile
 from PIL import Image, ImageOps
 
 from tests.data.annotated.made import put_voc
-from tests.jobs.augment.samples import digest, expansion
+from tests.decode.test_dicom import dicom
+from tests.jobs.augment.samples import digest, expansion, threads
 from tests.jobs.pack.samples import KINDS, lay_kinds, packed
+from tests.needed import needs
 from variegate import Loader, dataset_statistics, open_source
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.data.packed import statistics_of
 from variegate.decode import read_image
+from variegate.decode.depth import in_depth, note_once
 from variegate.errors import DecodeError
+from variegate.jobs.augment import Expansion, plan_for
 from variegate.jobs.augment.replay import replay
 from variegate.jobs.output.verify import delete_damaged, verify
+from variegate.program.depth import Depth
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*16 bits", "ignore:.*made again", "ignore:.*written again")
 FORMATS = ["webdataset", "parquet", "raw"]
@@ -94,6 +100,56 @@ def test_images_labels_and_names_come_out(photos: Path, tmp_path: Path, format: 
         assert got.shape == wanted.shape
         difference = np.abs(got - wanted)
         assert difference.max() <= 1 if format == "raw" else difference.mean() < 6  # what JPEG leaves of it
+
+
+DEEP: dict[str, Any] = {
+    "a/color.tif": np.random.default_rng(1).integers(0, 65536, (40, 50, 3), np.uint16),
+    "a/gray.png": np.random.default_rng(2).integers(0, 65536, (45, 41, 1), np.uint16),
+    "b/floats.tif": np.random.default_rng(3).normal(0, 9, (42, 44, 1)).astype(np.float32),
+    "b/scan.dcm": np.random.default_rng(4).integers(0, 4096, (47, 40, 1), np.uint16),
+}
+
+
+def lay_deep(root: Path) -> Path:
+    for name, image in DEEP.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".dcm"):
+            path.write_bytes(dicom(image[..., 0], BitsStored=12))
+        elif name.endswith(".tif"):
+            tifffile.imwrite(path, image, photometric="rgb" if image.shape[2] == 3 else "minisblack")
+        else:
+            Image.fromarray(image[..., 0]).save(path)
+    return root
+
+
+@needs("pydicom")
+def test_deep_images_come_out(tmp_path: Path) -> None:
+    """As a Loader reads them from their files: from the pack of any devices, and through ``augment`` and its replay."""
+    scans = lay_deep(tmp_path / "scans")
+    for number, devices in enumerate(("cpu:0", "cpu:0,cpu:1")):
+        options = {"format": "raw", "depth": "float32", "shard_size": 2, "devices": devices}
+        made = packed(scans, tmp_path / f"raw{number}", **options)
+    assert digest(tmp_path / "raw0") == digest(tmp_path / "raw1")
+    assert (made.images, made.shards, made.skipped, made.statistics) == (4, 2, [], None)
+    assert verify(tmp_path / "raw0").problems == []
+    for depth in (None, "float32"):
+        loader = Loader(tmp_path / "raw0", T.Identity(), batch_size=4, device="cpu", layout="NHWC", depth=depth)
+        for image, label in zip(*next(iter(loader)), strict=True):
+            name, expected = next(pair for pair in DEEP.items() if pair[1].shape[:2] == tuple(image.shape[:2]))
+            expected = expected if "scan" in name else in_depth(expected, Depth.FLOAT32, name)
+            np.testing.assert_array_equal(image, np.broadcast_to(expected, image.shape))
+            assert label == "ab".index(name[0])
+    plan = plan_for(open_source(tmp_path / "raw0"), T.RandomRotation(9), format="tif", depth=Depth.FLOAT32)
+    Expansion(plan, tmp_path / "out", threads(1)).run()
+    assert replay(tmp_path / "out", 1, tmp_path / "raw0").is_same
+    with pytest.raises(SourceError, match='raw0: holds a run with depth "float32", this one has depth "uint16"'):
+        packed(scans, tmp_path / "raw0", format="raw", depth="uint16", shard_size=2)
+    skipped = packed(scans, tmp_path / "16", format="raw", depth="uint16", size=32).skipped
+    assert [name for name, _ in skipped] == ["b/floats.tif"]
+    source: Any = open_source(tmp_path / "16")
+    with note_once(set(), keeps_depth=True):
+        assert [(min(image.shape[:2]), image.dtype) for image, _ in map(source.read, range(3))] == [(32, np.uint16)] * 3
 
 
 def test_gray_stays_gray_members_say_what_they_are_and_jpegs_may_be_kept(photos: Path, tmp_path: Path) -> None:
@@ -207,6 +263,13 @@ def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:
         (photos, out, {"quality": 80, "format": "raw"}, "quality: got 80; accepted: with format='webdataset'"),
         (photos, out, {"quality": 101}, "quality: got 101; accepted: an integer from 1 to 100"),
         (photos, out, {"format": "zip"}, "format: got 'zip'; accepted: 'webdataset', 'parquet', 'raw'"),
+        (
+            photos,
+            out,
+            {"depth": "uint16"},
+            "format: got 'webdataset', which holds no images of uint16; accepted: 'raw'",
+        ),
+        (photos, out, {"depth": ">u2", "format": "raw"}, "depth: got '>u2'; accepted: 'uint8', 'uint16', 'float32'"),
         (photos, out, {"shard_size": "256MB"}, "shard_size: got '256MB'; accepted: an integer"),
         (photos, photos / "out", {}, "lies inside the source"),
         (floats, out, {}, r"labels such as 0\.5 do not go into WebDataset's \.cls files; accepted"),

@@ -13,10 +13,13 @@ from tests.soak.mutating import NUMBERS, Parser, mutated, mutated_json
 from variegate.data.opening import open_source
 from variegate.data.raw import raw_schema
 from variegate.data.shards import Labels
+from variegate.decode.depth import note_once
+from variegate.program.depth import Depth
 
 
 def _make(random: Random, folder: Path) -> Path:
-    schema = raw_schema(Labels("int", 0, ("one", "two")))
+    depth = random.choice(list(Depth))
+    schema = raw_schema(Labels("int", 0, ("one", "two")), depth)
     columns = {
         "id": [0, 1, 2],
         "height": [4, 4, 4],
@@ -25,7 +28,7 @@ def _make(random: Random, folder: Path) -> Path:
         "shown": [3, 3, 3],
         "name": [b"a", b"b", b"c"],
         "label": [0, 1, 0],
-        "pixels": [random.randbytes(size) for size in (60, 20, 60)],
+        "pixels": [random.randbytes(count * depth.dtype.itemsize) for count in (60, 20, 60)],
     }
     if random.random() < 0.5:
         name = random.choice(("id", "height", "width", "channels", "shown"))
@@ -34,6 +37,9 @@ def _make(random: Random, folder: Path) -> Path:
     if random.random() < 0.3:
         classes = mutated_json(json.loads(schema.metadata[b"classes"]), random)
         schema = schema.with_metadata({**schema.metadata, b"classes": classes})
+    if random.random() < 0.2:
+        dtype = random.choice((*map(str, Depth), ">u2", "float64", "object", "", "\udcff", "uint16\n"))
+        schema = schema.with_metadata({**schema.metadata, b"dtype": dtype.encode(errors="surrogateescape")})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema))
@@ -49,7 +55,8 @@ def _parse(path: Path) -> None:
     assert len(labels) == len(source)  # type: ignore[arg-type]
     for index in range(len(source)):  # type: ignore[arg-type]
         source.name(index)  # type: ignore[union-attr]
-        source.read(index)  # type: ignore[union-attr]
+        with note_once(set(), keeps_depth=True):
+            source.read(index).data.max()  # type: ignore[union-attr]
 
 
 PARSERS = (Parser("raw", _make, _parse),)

@@ -69,6 +69,11 @@ class Plan:
         refuse_given_magnitude(self.transform, "policy", "policies with magnitudes of their own, such as RandAugment")
         if type(self) is Plan and self.source.has_targets:
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
+        self._check_format()
+        check_writable(self.transform, self.seed, self._has_boxes, self.depth)
+
+    def _check_format(self) -> None:
+        """Raise ValueError for a format that cannot hold the images, or is not read again in its layout."""
         check_depth(self.format, self.depth)
         if self.format == "png" and self.depth.is_deep and self.channels != 1:
             accepted = "'png' with channels=1, which reads gray images as one channel, or tif, npy"
@@ -78,7 +83,6 @@ class Plan:
             raise ValueError(
                 f"format: got 'npy' with layout='webdataset', which is not read again; accepted: {accepted}"
             )
-        check_writable(self.transform, self.seed, self._has_boxes, self.depth)
 
     @property
     def job_kind(self) -> Any:
@@ -227,10 +231,15 @@ class Plan:
             **({"shard_size": self.shard_size} if self.is_sharded else {}),
             **self.source.excluded,
             **({} if self.channels is None else {"channels": self.channels}),
-            **({"depth": str(self.depth)} if self.depth.is_deep else {}),
+            **self._reading,
             "executor": executor,
             "pixels": PIXEL_VERSION,
         }
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """Settings of how images are read, unless they are the defaults."""
+        return {"depth": str(self.depth)} if self.depth.is_deep else {}
 
 
 def source_settings(source: Samples, place: str) -> dict[str, Any]:

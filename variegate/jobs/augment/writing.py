@@ -11,6 +11,7 @@ from variegate.data.annotated.manifest_targets import targets_in
 from variegate.data.annotated.records import ImageAnnotations
 from variegate.data.shards import Labels, Record, describe_labels, open_shard
 from variegate.data.storage import Storage
+from variegate.decode.depth import note_once
 from variegate.jobs.output.parts import Row, write_record
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class ShardWriter(PartWriter):
 
     def __init__(self, plan: Plan, storage: Storage, part: int, labels: Labels) -> None:
         super().__init__(plan, storage, part)
-        self.shard = open_shard(storage, plan.layout, part, labels, plan.metadata)
+        self.shard = open_shard(storage, plan.layout, part, labels, plan.metadata, plan.depth)
 
     def __exit__(self, *_: object) -> None:
         self.shard.discard()
@@ -131,7 +132,8 @@ class ShardWriter(PartWriter):
 def labels_of(plan: Plan) -> Labels:
     """Labels of the outputs, by the first sample that can be read. Raises SourceError if they do not fit."""
     for index in range(min(len(plan.source), 100)):
-        with suppress(Exception):  # it will be named when its part is made
+        # A sample that cannot be read is named, and its depth noted, when its part is made.
+        with suppress(Exception), note_once(set(), keeps_depth=True):
             label = plan.source.read(index).label
             break
     else:
