@@ -12,7 +12,7 @@ from variegate.cli.console import emit_json, note, print_key_values, print_line,
 from variegate.cli.options import CommandOptions, ImportOptions, SourceOptions
 from variegate.io.amounts import pluralize
 from variegate.options import Opt
-from variegate.options.shared import Copies, Epoch, PolicyOptions, ReadDepth, Seed, TargetOptions, Threads
+from variegate.options.shared import Copies, Epoch, PolicyOptions, ReadOptions, Seed, TargetOptions, Threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ def demo(options: DemoOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewOptions(TargetOptions, PolicyOptions, SourceOptions, ImportOptions):
+class PreviewOptions(TargetOptions, PolicyOptions, ReadOptions, SourceOptions, ImportOptions):
     sweep: Annotated[
         str | None, Opt("Show one operation, such as Rotate, over its range.", "Augmentation", metavar="OPERATION")
     ] = None
@@ -90,7 +90,6 @@ class PreviewOptions(TargetOptions, PolicyOptions, SourceOptions, ImportOptions)
         int | None,
         Opt("Side of each picture in pixels. By default what fits on a screen, 112 to 224.", "Sheet", ge=32, le=1024),
     ] = None
-    depth: ReadDepth = "uint8"
     out: Annotated[Path, Opt("Output file: .png, .jpg or .webp.", "Output", metavar="FILE")] = Path("preview.png")
 
 
@@ -108,13 +107,12 @@ def preview(options: PreviewOptions) -> None:
     """
     with warnings_as_notes(stderr()):
         from variegate.apps.preview import Annotations, check_out, policy_sheet, sweep_sheet
-        from variegate.jobs.arguments import policy_notes, targets_of
-        from variegate.program.depth import Depth
+        from variegate.jobs.arguments import policy_notes, reading_of, targets_of
 
         check_out(options.out)
         common: Any = {"images": options.images, "seed": options.seed, "cell": options.cell}
         common["annotations"] = Annotations(options.annotations, targets_of(options))
-        common["depth"] = Depth.named(options.depth)
+        common |= reading_of(options)
         if options.sweep is not None:
             sheet = sweep_sheet(options.place, options.sweep, steps=options.samples or 6, **common)
         else:

@@ -129,9 +129,9 @@ def note_once(
         _reading.reset(token)
 
 
-def read_in(depth: Depth, noted: set[str]) -> AbstractContextManager[None]:
+def read_in(depth: Depth, noted: set[str], dicom: Any = None) -> AbstractContextManager[None]:
     """``note_once`` in a depth; in 8 bits with notes if that is uint8."""
-    return note_once(noted, depth if depth.is_deep else None)
+    return note_once(noted, depth if depth.is_deep else None, dicom=dicom)
 
 
 def note_depth(name: str, note: str = _NOTE) -> None:

@@ -174,7 +174,9 @@ def _check(dataset: Any, path: str, max_pixels: int | None) -> str:
 def _frame(dataset: Any, options: Dicom, path: str) -> int:
     frames = int(dataset.get("NumberOfFrames") or 1)
     if options.frame is None and frames > 1:
-        raise DecodeError(path, f"it has {frames} frames; accepted: one, or dicom=vg.Dicom(frame=0 to {frames - 1})")
+        raise DecodeError(
+            path, f"it has {frames} frames; accepted: one, or dicom=vg.Dicom(frame=0 to {frames - 1}) (--frame)"
+        )
     frame = options.frame or 0
     if frame >= frames:
         raise DecodeError(path, f"it has {frames} frame(s); accepted with vg.Dicom(frame={frame}): more than {frame}")
@@ -289,7 +291,8 @@ def _shares(
         low, high = center - width / 2, center + width / 2 - (function == "LINEAR")
     if not 0 <= high - low < _MOST:
         raise DecodeError(
-            path, f"its window is from {low} to {high}; accepted: one of its own, or dicom=vg.Dicom(window=...)"
+            path,
+            f"its window is from {low} to {high}; accepted: one of its own, or dicom=vg.Dicom(window=...) (--window)",
         )
     return np.clip((values - low) / (high - low), 0, 1) if high > low else (values > low).astype(np.float64)
 

@@ -10,14 +10,17 @@ from typing import Any
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
+from variegate.decode.dicom import Dicom
+from variegate.errors import short_repr
 from variegate.io.addresses import is_url, redact_url
 from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
 from variegate.ops.resize import RandomResizedCrop, Resize
-from variegate.options.shared import TargetOptions
+from variegate.options.shared import ReadOptions, TargetOptions
 from variegate.policies import PBA, load_policy
 from variegate.policies.base_augment import has_base_augment
+from variegate.program.depth import Depth
 from variegate.targets.settings import Targets
 from variegate.transforms import Transform
 
@@ -26,6 +29,24 @@ def targets_of(options: TargetOptions) -> Targets | None:
     """Settings of how targets are augmented; None if all options have their defaults."""
     found = Targets(min_area=options.min_area, min_visibility=options.min_visibility, mask_fill=options.mask_fill)
     return None if found == Targets() else found
+
+
+def reading_of(options: ReadOptions) -> dict[str, Any]:
+    """Arguments ``depth`` and ``dicom`` of plans and sheets. Raises ValueError."""
+    return {"depth": Depth.named(options.depth), "dicom": dicom_of(options)}
+
+
+def dicom_of(options: ReadOptions) -> Dicom:
+    """The options of DICOM files. Raises ValueError for a window that is none."""
+    window: Any = options.window
+    if window is None or window == "full":
+        return Dicom(window, options.frame)
+    try:
+        center, width = map(float, window.split(",") if isinstance(window, str) else window)
+        return Dicom((center, width), options.frame)
+    except (TypeError, ValueError):
+        accepted = "CENTER,WIDTH with a width above 0, such as '40,400', or 'full'"
+        raise ValueError(f"window: got {short_repr(window)}; accepted: {accepted}") from None
 
 
 def parse_size(text: str) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from variegate.checks import integer
 from variegate.data.packed import INDEX_NAME, DatasetStatistics
 from variegate.events import OnEvent, ignore_event
 from variegate.io.files import StrPath
-from variegate.jobs.arguments import absolute_place, open_by_index
+from variegate.jobs.arguments import absolute_place, open_by_index, reading_of
 from variegate.jobs.augment.opening import engine_of
 from variegate.jobs.augment.run import Expansion, Report
 from variegate.jobs.output.manifest import Manifest, read_manifest
@@ -21,7 +21,6 @@ from variegate.jobs.pack_shards import PackPlan, totals_of
 from variegate.ops.output import Identity
 from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
-from variegate.program.depth import Depth
 
 # What ``totals_of`` looks at.
 _COLUMNS = ("file", "status", "reason", "source", "height", "width", "shard_bytes", "packed")
@@ -104,7 +103,7 @@ def pack(
         stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``ExpansionProgress`` and ``Skipped`` events.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
-            depth, shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
+            depth, window, frame, shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -136,6 +135,6 @@ def open_packing(source: Any, destination: StrPath, options: PackingOptions) -> 
         short_side=side,
         keep_jpeg=options.keep_jpeg,
         shard_size=options.shard_size,
-        depth=Depth.named(options.depth),
+        **reading_of(options),
     )
     return Packing(plan, destination, engine_of(options), options.on_error, options.resume)

@@ -12,7 +12,7 @@ from variegate.options.shared import (
     DeviceOptions,
     Epoch,
     PolicyOptions,
-    ReadDepth,
+    ReadOptions,
     Seed,
     ShardSize,
     TargetOptions,
@@ -36,7 +36,7 @@ class ResumeOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOptions):
+class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOptions, ReadOptions):
     """Options of ``variegate augment``."""
 
     copies: Copies = 1
@@ -71,7 +71,6 @@ class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOption
             le=32,
         ),
     ] = None
-    depth: ReadDepth = "uint8"
     index: Annotated[
         str,
         Opt(
@@ -85,7 +84,7 @@ class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOption
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackingOptions(ResumeOptions, DeviceOptions):
+class PackingOptions(ResumeOptions, DeviceOptions, ReadOptions):
     size: Annotated[
         int | None,
         Opt(
@@ -113,7 +112,6 @@ class PackingOptions(ResumeOptions, DeviceOptions):
             "Output",
         ),
     ] = "webdataset"
-    depth: ReadDepth = "uint8"
     shard_size: ShardSize = 1000
 
 

@@ -21,13 +21,6 @@ Epoch: TypeAlias = Annotated[
     ),
 ]
 Copies: TypeAlias = Annotated[int, Opt("Augmented copies of each image.", "Augmentation", ge=1, is_main=True)]
-ReadDepth: TypeAlias = Annotated[
-    Literal["uint8", "uint16", "float32"],
-    Opt(
-        "Dtype in which images are read. uint16 and float32 keep 16 bits and floats; uint8 scales them to 8 bits.",
-        "Images",
-    ),
-]
 ShardSize: TypeAlias = Annotated[int, Opt("Number of images per shard, approximately.", "Output", ge=1)]
 Threads: TypeAlias = Annotated[int | None, Opt("Number of threads. By default, all cores.", "Machine", ge=1)]
 
@@ -74,6 +67,32 @@ class DeviceOptions(Options):
         """``devices`` as functions take it."""
         is_list = not isinstance(self.devices, str) or self.devices == "auto"
         return self.devices if is_list else device_names(self.devices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(Options):
+    """Options for reading images."""
+
+    depth: Annotated[
+        Literal["uint8", "uint16", "float32"],
+        Opt(
+            "Dtype in which images are read. uint16 and float32 keep 16 bits and floats; uint8 scales them to 8 bits.",
+            "Images",
+        ),
+    ] = "uint8"
+    window: Annotated[
+        str | None,
+        Opt(
+            "Window of gray DICOM files that becomes black to white: center and width, such as 40,400, or full for all "
+            "values that their bits can have. By default the window of each file, or own units with --depth float32.",
+            "Images",
+            metavar="CENTER,WIDTH|full",
+        ),
+    ] = None
+    frame: Annotated[
+        int | None,
+        Opt("Frame of DICOM files, counted from 0. By default, files of several frames are refused.", "Images", ge=0),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

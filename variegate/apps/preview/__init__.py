@@ -14,6 +14,7 @@ from variegate.apps.preview.choosing import Annotations, Choice, choose_images
 from variegate.apps.preview.rows import sample_rows, sweep_of, sweep_rows, sweepable
 from variegate.data.filtered import SourceWithExclusions
 from variegate.decode.depth import read_in
+from variegate.decode.dicom import Dicom
 from variegate.errors import DecodeError
 from variegate.io.addresses import check_is_local
 from variegate.io.durable import write_atomically
@@ -72,13 +73,14 @@ def policy_sheet(
     cell: int | None = None,
     annotations: Any = None,
     depth: Depth = Depth.UINT8,
+    dicom: Dicom | None = None,
 ) -> Sheet:
     """A row for every image: itself, then its augmented copies as ``augment`` with the same arguments writes them.
 
     ``images``: number of rows. ``samples``: number of copies; None for six, or for as many as make six views. ``cell``:
     side of the pictures' squares in pixels; None for what fits on a screen, 112 to 224. ``annotations``: see
     ``open_source``, or ``Annotations`` with options for the targets to keep; masks, boxes and key points are drawn over
-    the pictures. ``depth``: in which images are read.
+    the pictures. ``depth``, ``dicom``: how images are read, as by a Loader.
     """
     transform = build_transform(policy, parse_size(size))
     if samples is None:
@@ -86,7 +88,7 @@ def policy_sheet(
         if isinstance(transform, MultiView):
             views = sum(transform.counts or (1,) * len(transform.transforms))
         samples = max(1, layout.MOST_VIEWS // views)
-    with read_in(depth, set()):
+    with read_in(depth, set(), dicom):
         choice = choose_images(source, images, annotations)
         rows = sample_rows(choice, transform, range(samples), seed, epoch)
     crop = "" if parse_size(size) is None else f", after RandomResizedCrop({size})"
@@ -103,10 +105,11 @@ def sweep_sheet(
     cell: int | None = None,
     annotations: Any = None,
     depth: Depth = Depth.UINT8,
+    dicom: Dicom | None = None,
 ) -> Sheet:
     """A row for every image: itself, then one operation from one end of its range to the other."""
     sweep = sweep_of(operation, steps)
-    with read_in(depth, set()):
+    with read_in(depth, set(), dicom):
         choice = choose_images(source, images, annotations)
     notes = [f"Over {sweep.source}; the argument is under each picture."]
     return _drawn(sweep_rows(choice, sweep, seed), f"Operation {sweep.name}", notes, cell, choice)

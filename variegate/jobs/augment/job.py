@@ -255,7 +255,7 @@ class ExpansionJob(Job):
         return Decoded(self._plan.sample_id(index), image, label, (), file, self._targets(item, index))
 
     def _reading(self) -> AbstractContextManager[None]:
-        return read_in(self._plan.depth, self._spec.noted)
+        return read_in(self._plan.depth, self._spec.noted, self._plan.dicom)
 
     def _targets(self, item: Any, index: int) -> Mapping[str, Any] | None:
         """The targets of an item; None without annotations."""

@@ -7,14 +7,13 @@ from os import PathLike
 from typing import Any
 
 from variegate.io.files import StrPath
-from variegate.jobs.arguments import absolute_place, build_transform, open_by_index, parse_size, targets_of
+from variegate.jobs.arguments import absolute_place, build_transform, open_by_index, parse_size, reading_of, targets_of
 from variegate.jobs.augment.annotated import plan_for
 from variegate.jobs.augment.run import Expansion
 from variegate.jobs.engine import Engine
 from variegate.jobs.output.run_folder import check_not_nested
 from variegate.options.datasets import ExpansionOptions
 from variegate.options.shared import DeviceOptions
-from variegate.program.depth import Depth
 
 
 def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions) -> Expansion:
@@ -36,7 +35,7 @@ def open_expansion(source: Any, destination: StrPath, options: ExpansionOptions)
         shard_size=options.shard_size,
         annotations=options.annotations,
         channels=options.channels,
-        depth=Depth.named(options.depth),
+        **reading_of(options),
         place=absolute_place(os.fspath(source)) if is_place else f"a {type(source).__name__}",
         targets=targets_of(options),
     )

@@ -20,6 +20,7 @@ from variegate.data.labels import CLASS_NAMES, class_names_bytes
 from variegate.data.samples import Samples
 from variegate.data.shards import Labels, Layout, PackFormat
 from variegate.data.storage import Storage
+from variegate.decode.dicom import Dicom
 from variegate.io.addresses import redact_url
 from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, check_depth, output_path
@@ -63,6 +64,7 @@ class Plan:
     shard_size: int = 1000  # images in a shard, about
     channels: int | None = None  # that files must have, as of ``read_image``
     depth: Depth = Depth.UINT8  # in which images are read and written
+    dicom: Dicom = field(default_factory=Dicom)  # how DICOM files are read
     place: str = field(default="", repr=False)  # of the source, to open it again; it may hold a password
 
     def __post_init__(self) -> None:
@@ -239,7 +241,13 @@ class Plan:
     @property
     def _reading(self) -> dict[str, Any]:
         """Settings of how images are read, unless they are the defaults."""
-        return {"depth": str(self.depth)} if self.depth.is_deep else {}
+        window = self.dicom.window
+        settings = {
+            "depth": str(self.depth) if self.depth.is_deep else None,
+            "window": list(window) if isinstance(window, tuple) else window,
+            "frame": self.dicom.frame,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 def source_settings(source: Samples, place: str) -> dict[str, Any]:

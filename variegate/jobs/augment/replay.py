@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
 from variegate.data.filtered import exclude_on_open
+from variegate.decode.dicom import Dicom
 from variegate.errors import DecodeError
 from variegate.io.addresses import is_url, redact_url
 from variegate.io.files import StrPath
@@ -115,6 +116,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         shard_size=settings.get("shard_size", 1),
         channels=settings.get("channels"),
         depth=Depth.named(settings.get("depth", "uint8")),
+        dicom=Dicom(settings.get("window"), settings.get("frame")),
         place=str(place),
         **more,
     )
