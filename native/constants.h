@@ -503,10 +503,11 @@ enum : int {
   NUM_ROWS = 0,
   NUM_TILES = 1,
   FEATURES = 2,
+  PERCENTILES_BEGIN = 3,
 };
 }  // namespace LaunchField
 
-constexpr int LAUNCH_FIELDS = 3;
+constexpr int LAUNCH_FIELDS = 4;
 
 namespace KernelFeature {
 enum : int {

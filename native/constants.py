@@ -198,7 +198,7 @@ def header() -> str:
         _enum("CodeField", _fields(layout, "OP", "PARAMS")),
         _number("CODE_FIELDS", layout.CODE),
         _enum("CodeClass", _fields(layout, "SKIP", "MAP")),
-        _enum("LaunchField", _fields(layout, "NUM_ROWS", "FEATURES")),
+        _enum("LaunchField", _fields(layout, "NUM_ROWS", "PERCENTILES_BEGIN")),
         _number("LAUNCH_FIELDS", layout.LAUNCH),
         _int_enum(layout.KernelFeature),
         _number("TABLE_SIZE", layout.TABLE),

@@ -148,8 +148,11 @@ void write_pass(const PackCall &call, const DeviceRow &row, i64 p, const Source 
   i64 prepared = source == PassSource::RESAMPLE ? describe_resize(row, pass, weights, header) : 0;
   if (pass[PassField::NEEDS]) {
     // The pass before measures its output; the preparation measures images of the batch.
-    if (p > 0) launch_of(call, p).need(KernelFeature::MEASURES);
+    const Launch measuring = launch_of(call, p);
+    if (p > 0) measuring.need(KernelFeature::MEASURES);
     else prepared = tiles_seen(call, pass);
+    if (row.opcode(pass[PassField::STATISTICS]) == Op::PERCENTILE_STRETCH)
+      measuring.fields[LaunchField::PERCENTILES_BEGIN] = 1;
   }
   if (prepared) launch_of(call, 0).add(p * row.all->rows + row.row, prepared);
 }

@@ -28,8 +28,6 @@ TOLERANCE = {Depth.UINT16: 1.0, Depth.FLOAT32: 1e-5 * WHITE[Depth.FLOAT32]}
 COPIES = (Op.HFLIP, Op.VFLIP, Op.ROT90, Op.CROP, Op.PAD, Op.ROTATE, Op.AFFINE, Op.PERSPECTIVE, Op.ERASE, Op.PERMUTE)
 # All that need no 256 levels.
 INSTRUCTIONS = tuple(op for op in SEMANTIC if not NEEDS_LEVELS[op])
-# Of these, the ones without a GPU kernel for deep images.
-CPU_ONLY = (Op.PERCENTILE_STRETCH,)
 # Of these, values on either side of a threshold or of a step differ by more than the tolerance; the share that may.
 STEPS = {Op.UNSHARP_MASK: 1e-4, Op.POSTERIZE: 1e-4, Op.EQUALIZE: 1e-4, Op.SOLARIZE: 1e-4, Op.SOLARIZE_ADD: 1e-4}
 
@@ -83,16 +81,10 @@ def check(
         assert np.mean(apart > tolerance) <= may_differ, f"{what}: {apart.max()}"
 
 
-def skip_without_kernel(op: Op, device: Device) -> None:
-    if op in CPU_ONLY and device.name != "cpu":
-        pytest.skip(f"{op.name} of deep images runs on CPUs")
-
-
 @every_device
 @every_depth
 @pytest.mark.parametrize("op", INSTRUCTIONS, ids=lambda op: op.name)
 def test_each_operation(op: Op, depth: Depth, device: Device) -> None:
-    skip_without_kernel(op, device)
     for seed in range(0, 12, 4):
         program, images, _ = random_program(7000 + 100 * op + seed, [op], longest=1)
         check(device, program, images, depth, seed, STEPS.get(op, 0.0))
@@ -114,7 +106,6 @@ def test_chains_of_copies(depth: Depth, device: Device) -> None:
 )
 def test_what_statistics_see(statistic: Op, units: float, depth: Depth, device: Device) -> None:
     """The image as operations in the same pass leave it: a crop that lies partly outside, values, other statistics."""
-    skip_without_kernel(statistic, device)
     image = photo(40, 50)
     before = [
         [step(Op.CROP, -5, 10, 30, 60, size=(30, 60), fill=(255, 30, 0))],

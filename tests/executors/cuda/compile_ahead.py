@@ -54,6 +54,7 @@ def all_works() -> Iterator[Work]:
         T.GaussianBlur(5),
         T.ZoomBlur(1.3),
         T.GaussianNoise(),
+        T.PercentileStretch(),
     ]
     everything = [T.RandomResizedCrop(24, interpolation="bicubic"), T.RandomChoice(one_of), NORMALIZE]
     for dtype in (torch.uint16, torch.float32):

@@ -14,7 +14,14 @@ from variegate.executors.runners.cuda import CudaRunner
 
 RUNNER = CudaRunner("cpu", None, "composed", executor=poisoned_executor("cpu"))
 TRANSFORM = T.Compose(
-    [T.RandomCrop(7), T.RandomHorizontalFlip(), T.Pad(1, fill=9), T.RandomPosterize(4), T.Normalize(0.5, 0.5)]
+    [
+        T.RandomCrop(7),
+        T.RandomHorizontalFlip(),
+        T.Pad(1, fill=9),
+        T.PercentileStretch(5, 90),
+        T.RandomPosterize(4),
+        T.Normalize(0.5, 0.5),
+    ]
 )
 
 

@@ -6,6 +6,7 @@ Small images, as interpreting is slow; on a GPU the whole contract runs (see con
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,7 @@ def test_rows_beyond_the_second_axis_of_the_grid(monkeypatch: pytest.MonkeyPatch
 
 def _deep_cases() -> Iterator[Any]:
     """Every instruction and depth; the quick ones have each instruction once, and each depth in turns."""
-    for number, op in enumerate(op for op in deep.INSTRUCTIONS if op not in deep.CPU_ONLY):
+    for number, op in enumerate(deep.INSTRUCTIONS):
         for depth in deep.WHITE:
             is_quick = (number % 2 == 0) == (depth is Depth.UINT16)
             yield pytest.param(op, depth, id=f"{op.name}-{depth}", marks=[] if is_quick else [pytest.mark.slow])
@@ -255,12 +256,69 @@ def test_every_instruction_of_deep_images(op: Op, depth: Depth) -> None:
     deep.check(DEVICE, program_of(chains, images, output), images, depth, int(op), may_differ=2e-3)
 
 
+def _stretched(image: deep.Array, low: float, high: float, depth: Depth) -> deep.Array:
+    """PercentileStretch by sorting, in float32."""
+    result = image.astype(np.float32)
+    for c in range(image.shape[2]):
+        channel = result[..., c]
+        values = np.sort(channel[~np.isnan(channel)])
+        if values.size:
+            first = values[int(values.size * low // 100)]
+            last = values[-1 - int(values.size * (100 - high) // 100)]
+            if first < last:
+                channel[...] = np.float32(depth.white) / (last - first) * (channel - first)
+    clipped = np.clip(np.nan_to_num(result, nan=0.0), 0, depth.white)
+    return clipped.astype(image.dtype)
+
+
+def _hard_images(depth: Depth) -> list[deep.Array]:
+    """One pixel, constants, extremes, values with equal upper digits; of floats also NaN."""
+    rng = np.random.default_rng(5)
+    if depth is Depth.UINT16:
+        edges = np.array([0, 1, 255, 256, 257, 511, 65_280, 65_534, 65_535], np.uint16)
+        spread = rng.integers(30_000, 33_000, (9, 65, 3)).astype(np.uint16)
+    else:
+        edges = np.array([np.nan, -np.inf, -3e38, -1, -1e-45, -0.0, 0, 1e-45, 0.5, 1, 3e38, np.inf], np.float32)
+        spread = rng.normal(0.5, 1, (9, 65, 3)).astype(np.float32)
+        spread[rng.random(spread.shape) < 0.2] = np.nan
+    sizes = (1, 1, 1), (1, 1, 3), (9, 70, 1), (17, 7, 3)
+    images = [edges[:1].reshape(1, 1, 1), np.full((5, 3, 3), edges[-2]), np.full((3, 3, 1), edges[0])]
+    return [*images, spread, np.sort(spread[..., :1], axis=1), *(rng.choice(edges, size) for size in sizes)]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning")
 @deep.every_depth
-def test_percentiles_of_deep_images_are_refused(depth: Depth) -> None:
-    image = photo(9, 63)
-    program = program_of([[step(Op.PERCENTILE_STRETCH, 1, 99)]], [image])
-    with pytest.raises(ValueError, match=f"^PercentileStretch: got images of {depth} on a GPU; accepted there: uint8"):
-        deep.check(DEVICE, program, [image], depth)
+def test_percentiles_of_deep_images_are_exact(depth: Depth) -> None:
+    """Of an image, of what a crop makes of it, partly outside, and of the image that another pass has written."""
+    images = _hard_images(depth)
+    ends = [(0, 100), (1, 99), (37.5, 38), (0, 0.5), (99, 100), (49, 51), (2.5, 90)]
+    befores: list[list[Step]] = [[], [crop(-1, -2, 9, 60, fill=(255, 0, 9))], [step(Op.SOLARIZE, 180)]]
+    rows = [(image, before, *ends[n % len(ends)]) for n, (image, before) in enumerate(product(images, befores))]
+    batch = [image for image, *_ in rows]
+    inputs = cpu.run(_deep_program([before for _, before, *_ in rows], batch, depth), batch, 1)
+    chains = [[*before, step(Op.PERCENTILE_STRETCH, low, high)] for _, before, low, high in rows]
+    results = run_poisoned(EXECUTOR, _deep_program(chains, batch, depth), batch)
+    for result, read, (_, before, low, high) in zip(results, inputs, rows, strict=True):
+        expected = _stretched(read, low, high, depth)
+        np.testing.assert_array_equal(result, expected, err_msg=f"{read.shape} {before} {low} {high}")
+
+
+def _deep_program(chains: Sequence[Sequence[Step]], images: Sequence[deep.Array], depth: Depth) -> Program:
+    return program_of(chains, images, Output(layout="NHWC")).for_depth(depth)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning")
+@deep.every_depth
+def test_statistics_in_one_batch(depth: Depth) -> None:
+    """Each row has another statistic, and its own passes."""
+    spread = _hard_images(depth)[3]
+    stretch, extremes, invert = step(Op.PERCENTILE_STRETCH, 5, 80), step(Op.AUTOCONTRAST), step(Op.INVERT)
+    chains = [[stretch, stretch], [extremes], [step(Op.EQUALIZE), stretch], [invert], [extremes, stretch]]
+    images = [spread, spread[:, :9], spread[:2], spread[..., :1], spread[3:]]
+    program = _deep_program(chains, images, depth)
+    results = run_poisoned(EXECUTOR, program, images)
+    for result, expected in zip(results, cpu.run(program, images, 1), strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 @deep.every_depth

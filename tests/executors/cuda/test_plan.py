@@ -14,15 +14,19 @@ from variegate import IMAGENET_MEAN, IMAGENET_STD, Augmenter
 from variegate import transforms as T
 from variegate.executors.cuda.executor import CudaExecutor, PreparedLaunches, upload_images
 from variegate.executors.cuda.pack import Packer
+from variegate.program.depth import Depth
 from variegate.program.lowering import lower
 from variegate.program.ops import Op
 from variegate.program.program import Program
 
 
-def _prepare(program: Program, executor: CudaExecutor | None = None) -> tuple[Program, PreparedLaunches]:
+def _prepare(
+    program: Program, executor: CudaExecutor | None = None, depth: Depth = Depth.UINT8
+) -> tuple[Program, PreparedLaunches]:
+    program = program.for_depth(depth)
     fused = validate(lower(program, measured_once=True))
     executor = executor or poisoned_executor("cpu")
-    images = [np.zeros(shape, np.uint8) for shape in fused.in_shape[np.unique(fused.source, return_index=True)[1]]]
+    images = [np.zeros(shape, depth.dtype) for shape in fused.in_shape[np.unique(fused.source, return_index=True)[1]]]
     return fused, executor.prepare(fused, upload_images(executor, images), np.zeros(fused.num_outputs, np.int64))
 
 
@@ -43,6 +47,18 @@ def test_launches_of_randaugment_and_augmix() -> None:
         (T.Compose([T.AugMix(), last]), ["prepare", "run_pass", "run_pass", "run_pass", "blend_rows"]),
     ):
         _, work = _prepare(Augmenter(transform).program([(48, 64)] * 64, ids=np.arange(64)))
+        assert [launch.kernel.fn.__name__ for launch in work.launches] == expected
+
+
+@pytest.mark.parametrize(("depth", "rounds"), [(Depth.UINT16, 1), (Depth.FLOAT32, 3)], ids=["uint16", "float32"])
+def test_launches_of_percentiles_of_deep_images(depth: Depth, rounds: int) -> None:
+    stretch, search = step(Op.PERCENTILE_STRETCH, 1, 99), ["search"] * rounds
+    for chains, expected in (
+        ([[stretch], [step(Op.EQUALIZE)]], ["prepare", *search, "run_pass"]),
+        ([[step(Op.INVERT), stretch], [step(Op.INVERT)]], ["run_pass", *search, "run_pass"]),
+        ([[stretch, stretch]], ["prepare", *search, "run_pass", *search, "run_pass"]),
+    ):
+        _, work = _prepare(program_of(chains, [photo(20, 30)] * len(chains)), depth=depth)
         assert [launch.kernel.fn.__name__ for launch in work.launches] == expected
 
 

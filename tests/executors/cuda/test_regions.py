@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,16 @@ import pytest
 import variegate as vg
 from tests.executors.cpu.bands import in_bands
 from tests.executors.poison import poisoned_executor, run_poisoned
+from tests.executors.test_deep import WHITE, deepen
 from tests.images import Image, gray, photo
 from tests.programs import SEMANTIC, program_of, random_step
 from variegate import transforms as T
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda.executor import lower_for_cuda
 from variegate.executors.cuda.regions import DeviceBands, refuse_regions
+from variegate.jobs.mapping import MapSpec
+from variegate.jobs.regions.run import ImageRun, pixel_file
+from variegate.program.depth import Depth
 from variegate.program.ops import SPECS, Kind, Op
 
 NORMALIZE = T.Normalize(vg.IMAGENET_MEAN, vg.IMAGENET_STD)
@@ -60,6 +66,35 @@ def check_regions(transform: Any, image: Image, tile: int, **options: Any) -> No
         expected = expected.transpose(1, 2, 0)
     assert made.dtype == expected.dtype
     np.testing.assert_array_equal(made, expected)
+
+
+# Beside these, values before a map and a filter: pixels of uint8 are read through their tables.
+DEEP: dict[str, list[Any]] = {
+    **PIPELINES,
+    "percentiles": [T.RandomCrop(45, padding=9, fill=FILL), T.PercentileStretch(5, 90), T.Equalize(), T.Invert()],
+    "values before": [T.Invert(), T.Rotate((20, 20), interpolation="bilinear"), T.Solarize(90), T.Sharpness(1.5)],
+}
+
+
+def _deep_cases() -> Iterator[Any]:
+    quick = ["statistics", "percentiles", "values before", "displaced", "noise", "mixed", "resized"]
+    for name in DEEP:
+        for depth in WHITE:
+            is_quick = name in quick and quick.index(name) % 2 == (depth is Depth.UINT16)
+            yield pytest.param(name, depth, id=f"{name}-{depth}", marks=[] if is_quick else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("name", "depth"), list(_deep_cases()))
+def test_deep_images_in_regions(name: str, depth: Depth) -> None:
+    """As the engine plans it; the CPU's pixels, to 1 unit of 65,535 or to 1e-5."""
+    (image,), _ = deepen([photo(31, 70)], depth, 3)
+    work = MapSpec(T.Compose(DEEP[name]), 1, "float32", "NHWC", "composed")
+    engine: Any = SimpleNamespace(executor="cuda")
+    program = ImageRun(engine, work, pixel_file(image), 5, tile=40).plan.program
+    made = in_bands(program, image, 40, DeviceBands(ON))
+    expected = work.augmenter("cpu", 1)([image], ids=[5])[0].numpy()
+    assert made.dtype == expected.dtype
+    np.testing.assert_allclose(made, expected, rtol=0, atol=1 if made.dtype == np.uint16 else 1e-5)
 
 
 GRAY = ("nearest chain", "jitter, affine and blur", "statistics", "noise", "erased normalized", "mixed", "resized")

@@ -12,12 +12,12 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from variegate.arrays import AnyArray, ImageArray, Int64Array
+from variegate.arrays import AnyArray, ImageArray, Int64Array, UInt8Array
 from variegate.executors.batches import check_fits, depth_of_batch, packed_offsets, shapes_of, write_images
 from variegate.executors.cuda.images import DeviceImages, Memory, place_packed
 from variegate.executors.cuda.launch import BLOCK, KernelSettings, Launch, launches
 from variegate.executors.cuda.layout import FEATURES
-from variegate.executors.cuda.pack import NO_REGION, Packer
+from variegate.executors.cuda.pack import NO_REGION, NO_TABLES, Packer
 from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.program.lowering import lower
 from variegate.program.program import Program
@@ -57,12 +57,14 @@ class CudaExecutor:
         images: DeviceImages,
         targets: Int64Array | None = None,
         region: tuple[int, int, int, int] = NO_REGION,
+        tables: UInt8Array = NO_TABLES,
     ) -> Any:
         """Run a fused program (lowered with ``measured_once``) -> one tensor, or a list of outputs if shapes differ.
 
         ``targets``: the address of each output, if the caller allocated it; then the result is None. ``region``: column
-        and line at which outputs begin in a larger image, and its height and width. Raises DeviceMemoryError if the
-        device's memory is too small, and ValueError for a JPEG operation.
+        and line at which outputs begin in a larger image, and its height and width. ``tables``: uint8[statistics,
+        TABLE], if all statistics were measured before. Raises DeviceMemoryError if the device's memory is too small,
+        and ValueError for a JPEG operation.
         """
         with self._one_at_a_time, self.current():
             results = None
@@ -70,7 +72,7 @@ class CudaExecutor:
                 results = self.allocate(program)
                 targets = addresses(results)
             if program.num_outputs:
-                prepared = self.prepare(program, images, targets, region)
+                prepared = self.prepare(program, images, targets, region, tables)
                 for launch in prepared.launches:
                     launch.run()
         return results
@@ -86,13 +88,17 @@ class CudaExecutor:
         images: DeviceImages,
         targets: Int64Array,
         region: tuple[int, int, int, int] = NO_REGION,
+        tables: UInt8Array = NO_TABLES,
     ) -> PreparedLaunches:
         """Upload the program and return its launches. ``targets``: addresses of the outputs."""
         settings = settings_of(program, images, self.block)
         packer = Packer(program)
         canvases = self.memory.empty(packer.canvases)
-        staging = self.memory.staging(packer.uploaded)
-        counts = packer.fill(staging.numpy(), images, targets, canvases.data_ptr(), self.block, region)
+        staging = self.memory.staging(packer.uploaded + tables.size)
+        memory = staging.numpy()
+        # The section of statistics comes first after those that are always uploaded.
+        memory[packer.uploaded :] = tables.reshape(-1)
+        counts = packer.fill(memory, images, targets, canvases.data_ptr(), self.block, region)
         buffer = self.memory.upload(staging, packer.buffer)
         workspace = self.memory.workspace(program.num_rows)
         features = self._learn(settings, counts[1:-1, FEATURES])

@@ -52,15 +52,15 @@ class Memory:
         return buffer
 
     def workspace(self, rows: int) -> torch.Tensor:
-        """Return the current stream's workspace, int32[>= rows * WORKSPACE], all zero.
+        """Return the current stream's workspace, int32[>= rows * DEEP_WORKSPACE], all zero.
 
         Every launch that adds to it clears it, so it is zeroed only once. Each stream needs its own, because launches
         of two streams may run at the same time.
         """
         stream = torch.cuda.current_stream(self.device).cuda_stream if self._is_cuda else 0
         workspace = self._workspaces.get(stream)
-        if workspace is None or len(workspace) < rows * L.WORKSPACE:
-            workspace = self.empty(max(rows, 64) * L.WORKSPACE, torch.int32).zero_()
+        if workspace is None or len(workspace) < rows * L.DEEP_WORKSPACE:
+            workspace = self.empty(max(rows, 64) * L.DEEP_WORKSPACE, torch.int32).zero_()
             self._workspaces[stream] = workspace
         return workspace
 

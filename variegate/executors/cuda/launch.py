@@ -107,6 +107,11 @@ class KernelSettings:
         return KernelForm(statistics.prepare, constants, _LIGHT)
 
     @cached_property
+    def search(self) -> KernelForm:
+        """A further round of the search for percentiles."""
+        return KernelForm(statistics.search, {"FORMAT": self.source_format, **self.tiles}, _LIGHT)
+
+    @cached_property
     def _forms(self) -> dict[Any, KernelForm]:
         return {}
 
@@ -154,18 +159,30 @@ def launches(
 ) -> list[Launch]:
     """Return the launches: at most one for the preparation, one per pass, and one for the blend.
 
+    Percentiles of deep images add one launch (uint16) or three (float32) after the launch that begins to search them.
+
     ``counts``: the result of ``packer.fill``. ``features``: the features to compile into the kernel of every pass, at
     least the features that the pass needs.
     """
     at = packer.at
     queue = []
     arguments: tuple[Any, ...]
+
+    def search_percentiles(launch: int, fields: list[int], headers_at: int) -> None:
+        """``headers_at``: offset of the headers of the passes whose source the launch has measured."""
+        rows, tiles, _, begins = fields
+        for number in range(1, L.ROUNDS[settings.source_format] if begins else 1):
+            read = (buffer, workspace, at.code, headers_at, packer.list_at(launch), rows, number)
+            queue.append(settings.search.launch(rows, tiles, read))
+
     preparation, *passes, blend = counts.tolist()
     if preparation[L.NUM_ROWS]:
-        rows, tiles, _ = preparation
+        rows, tiles, *_ = preparation
         arguments = (buffer, workspace, at.code, at.args, packer.header_at(0), packer.list_at(0), rows)
         queue.append(settings.preparation.launch(rows, tiles, arguments))
-    for p, ((rows, tiles, _), needed) in enumerate(zip(passes, features, strict=True)):
+        search_percentiles(0, preparation, packer.header_at(0))
+    for p, (fields, needed) in enumerate(zip(passes, features, strict=True)):
+        rows, tiles, *_ = fields
         is_last = p + 1 == packer.num_passes
         arguments = (
             buffer,
@@ -179,8 +196,9 @@ def launches(
             rows,
         )
         queue.append(settings.of_pass(needed, p == 0, is_last).launch(rows, tiles, arguments))
+        search_percentiles(1 + p, fields, packer.header_at(p + 1))
     if packer.is_blended:
-        rows, tiles, needed = blend
+        rows, tiles, needed, _ = blend
         arguments = (
             buffer,
             at.code,

@@ -72,11 +72,19 @@ GREATEST = (255.999, 255.999, 255.999, 65535.999, 1.0)
 # Statistics of a row, as offsets in the workspace in int32 words: counts[3, 256], counts[256] after tables, the sum of
 # lumas (int64; of deep images float64), and the number of tiles that have been added. All zero between launches.
 COUNTS, REMAPPED, LUMA, ARRIVED = 0, 768, 1024, 1026
-# Of deep images, instead of counts after tables: int64[3, 2] with a channel's extremes, see ``statistics.py``.
+WORKSPACE = 1028
+# Of deep images, instead of counts after tables: int64[3, 2] with a channel's extremes, see ``statistics.py``, or
+# int32[3, 2, 2] with the values at its percentiles, see ``percentiles.py``.
 EXTREMES = REMAPPED
+PERCENTILES = REMAPPED
+# And after ARRIVED: counts[3, 256] for the second percentile.
+SECOND_COUNTS = WORKSPACE
+DEEP_WORKSPACE = WORKSPACE + 768
 # The greatest of the keys that sort float32, see ``deep.key_of``.
 LAST_KEY = (1 << 31) - 1
-WORKSPACE = 1028
+# By layout: rounds in which PERCENTILE_STRETCH searches values, DIGIT_BITS bits in each.
+ROUNDS = (1, 1, 1, 2, 4)
+DIGIT_BITS = 8
 
 # Offset of the table of normal noise in ``constants``, after scale and bias for one channel and for three.
 SEGMENTS = 12
@@ -114,9 +122,9 @@ class KernelFeature(IntEnum):
     IS_REGION = 2048
 
 
-# Fields of a launch: rows in its list, tiles of its largest image, features.
-NUM_ROWS, NUM_TILES, FEATURES = range(3)
-LAUNCH = 3
+# Fields of a launch: rows in its list, tiles of its largest image, features; 1 if it begins a search for percentiles.
+NUM_ROWS, NUM_TILES, FEATURES, PERCENTILES_BEGIN = range(4)
+LAUNCH = 4
 
 
 class Sections(NamedTuple):

@@ -28,6 +28,7 @@ _BLEND_ARRAYS = {
 }  # fmt: skip
 _NO_BLEND = dict.fromkeys(_BLEND_ARRAYS.values(), 0) | {"outputs": 0, "alpha_size": 0}
 NO_REGION = (0, 0, 0, 0)
+NO_TABLES = np.zeros((0, L.TABLE), np.uint8)
 # Fields at the end of the struct, which vg_plan_buffer writes.
 _RESULTS = ("depth", "draws_noise", "list_length", "uploaded", "buffer_size", "canvas_size")
 _NO_RESULTS = dict.fromkeys(_RESULTS, 0)
@@ -40,13 +41,6 @@ def refuse_jpeg(program: Program) -> None:
             "JPEG: runs on device='cpu' alone, and is not done behind your back on the host; use device='cpu' for this "
             "transform, or leave JPEG out of it on a GPU"
         )
-
-
-def _refuse_percentiles(program: Program) -> None:
-    """Raise ValueError if the program has a PercentileStretch of a deep image, for which there is no GPU kernel."""
-    if (program.opcode == Op.PERCENTILE_STRETCH).any():
-        got = f"PercentileStretch: got images of {program.depth} on a GPU"
-        raise ValueError(f"{got}; accepted there: uint8. device='cpu' takes all dtypes")
 
 
 class Packer:
@@ -62,7 +56,6 @@ class Packer:
             values[name] = table = as_c_contiguous(getattr(program.tables, name))
             values[f"{name}_size"] = table.nbytes
         if program.depth.is_deep:
-            _refuse_percentiles(program)
             curves = program.tables.curves.astype(np.float32)
             values |= {"luts": curves, "luts_size": curves.nbytes}
         values["scale_and_bias"] = _scale_and_bias(program.output, program.depth)
@@ -111,7 +104,7 @@ class Packer:
         block: tuple[int, int],
         region: tuple[int, int, int, int] = NO_REGION,
     ) -> AnyArray:
-        """Write the bytes to upload -> the launches, int64[1 + P + 1, 3], with the fields of ``layout.NUM_ROWS``.
+        """Write the bytes to upload -> the launches, int64[1 + P + 1, LAUNCH], with the fields of ``layout.NUM_ROWS``.
 
         The launches are the preparation, every pass, and the blend. Raises IndexError if a row reads an image that is
         not in the batch.

@@ -1,13 +1,11 @@
 """Bands of lines of one large image on a GPU: runs one pass at a time with the ordinary kernels.
 
-Statistics are measured on the host and passed as tables. Integer maps are shifted to the band. Kernels that depend on
-the position in the full image (noise, ERASE, interpolated maps) receive the band's position. CPU counterpart:
-``cpu/bands.py``.
+Statistics are measured on the host. Integer maps are shifted to the band. Kernels that depend on the position in the
+full image (noise, ERASE, interpolated maps) receive the band's position. CPU counterpart: ``cpu/bands.py``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +13,8 @@ import torch
 
 from variegate.arrays import AnyArray, Float64Array, Int16Array, Int32Array, UInt8Array
 from variegate.executors.cuda.images import DeviceImages, place_tensor
-from variegate.executors.cuda.pack import refuse_jpeg
+from variegate.executors.cuda.layout import TABLE
+from variegate.executors.cuda.pack import NO_TABLES, refuse_jpeg
 from variegate.executors.cuda.pixel_functions import triton_functions
 from variegate.executors.steps import Step
 from variegate.native.structs import FUSED_ARRAYS, BandStep
@@ -45,8 +44,6 @@ _MAX_BENT = 32_767
 def refuse_regions(program: Program) -> None:
     """Raise ValueError naming an operation of a fused program that GPUs cannot run on bands."""
     refuse_jpeg(program)
-    if program.depth.is_deep:
-        raise ValueError(f"image: got {program.depth} in tiles on a GPU; accepted there: uint8, or devices cpu:0, ...")
     used = program.opcode[:, : int(program.length.max(initial=0))]
     borders = program.flags[:, : used.shape[1]] >> INTERPOLATION_BITS
     has_borders = bool((borders[KIND_OF[used] == Kind.GEOMETRY] != 0).any())
@@ -75,15 +72,18 @@ class DeviceBands:
         self,
         program: Program,
         step: Step,
-        levels: UInt8Array,
+        levels: AnyArray,
         tables: UInt8Array | None,
         lines: tuple[int, int],
     ) -> AnyArray:
         """Run ``lines`` of a step of a fused program on the image ``levels`` -> [H, W, C].
 
-        ``tables``: lookup tables of its statistics by slot, uint8[K, 3, 256].
+        ``tables``: what was measured for its statistics, uint8, ``layout.TABLE`` bytes by slot. Programs of deep images
+        are lowered with ``measured_once``.
         """
-        single, plan = _of_pass(program, step, tables)
+        single, plan = _of_pass(program, step)
+        slots = np.flatnonzero(KIND_OF[single.opcode[0]] == Kind.STATISTIC)
+        measured = NO_TABLES if tables is None else tables.reshape(-1, TABLE)[slots]
         top, bottom = lines
         source = plan[P.SOURCE]
         first = int(plan[P.FIRST])
@@ -104,30 +104,32 @@ class DeviceBands:
             fields["out_size"] = single.out_size.copy()
             fields["out_size"][0, max(int(plan[P.MAPS_END]) - 1, int(plan[P.BEGIN])) :] = plan[P.HEIGHT], plan[P.WIDTH]
         images = place_tensor(image[None], is_channels_last=True)
-        made = self._run(single.replace(**fields, in_shape=np.array([image.shape], np.int32)), images, plan, region)
+        single = single.replace(**fields, in_shape=np.array([image.shape], np.int32))
+        made = self._run(single, images, plan, region, measured)
         return made[lines[0] - top : lines[1] - top].cpu().numpy()
 
-    def _run(self, single: Program, images: DeviceImages, plan: Int32Array, region: Any) -> torch.Tensor:
-        """Run a program of one pass -> [H, W, C]. ``region``: see ``CudaExecutor.run``."""
+    def _run(
+        self, single: Program, images: DeviceImages, plan: Int32Array, region: Any, tables: UInt8Array
+    ) -> torch.Tensor:
+        """Run a program of one pass -> [H, W, C]. ``region``, ``tables``: see ``CudaExecutor.run``."""
         output = single.output
         height = int(plan[P.HEIGHT])
         width = int(plan[P.WIDTH])
         channels = int(single.in_shape[0, 2])
         shape = (channels, height, width) if output.layout == "NCHW" else (height, width, channels)
-        dtype = getattr(torch, output.dtype if output.is_float else "uint8")
-        made = self._executor.memory.empty(shape, dtype)
-        self._executor.run(single, images, np.array([made.data_ptr()], np.int64), region)
+        made = self._executor.take_results(single, shape)
+        self._executor.run(single, images, np.array([made.data_ptr()], np.int64), region, tables)
         return made.permute(1, 2, 0) if output.layout == "NCHW" else made
 
-    def _upload(self, step: Step, levels: UInt8Array) -> torch.Tensor:
+    def _upload(self, step: Step, levels: AnyArray) -> torch.Tensor:
         """Upload the image of a step, unless the last upload was for the same step."""
         if self._uploaded is None or self._uploaded[0] != step:
             self._uploaded = step, torch.from_numpy(np.array(levels)).to(self._executor.device)
         return self._uploaded[1]
 
 
-def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[Program, Int32Array]:
-    """Return a program of one row and one pass, with statistics replaced by ``tables``; and the pass."""
+def _of_pass(program: Program, step: Step) -> tuple[Program, Int32Array]:
+    """Return a program of one row and one pass, which measures no statistics; and the pass."""
     row = slice(step.row, step.row + 1)
     arrays = {name: getattr(program, name)[row].copy() for name in (*FUSED_ARRAYS, "label", "pass_of")}
     plan: Int32Array = arrays["passes"][0, step.number].copy()
@@ -139,17 +141,10 @@ def _of_pass(program: Program, step: Step, tables: UInt8Array | None) -> tuple[P
     plan[[P.NEEDS, P.QUALITY]] = 0
     opcode = arrays["opcode"][0]
     opcode[: plan[P.BEGIN]] = opcode[plan[P.END] :] = Op.NOP
-    luts = [program.tables.luts]
-    for slot in np.flatnonzero(KIND_OF[opcode] == Kind.STATISTIC):
-        assert tables is not None
-        opcode[slot] = Op.LUT
-        arrays["args"][0, slot, 0] = sum(map(len, luts))
-        luts.append(tables.reshape(-1)[768 * slot : 768 * (slot + 1)].reshape(1, 3, 256))
     arrays |= {"passes": plan[None, None], "num_passes": np.ones(1, np.int32), "length": plan[P.END : P.END + 1].copy()}
     arrays |= {"source": np.zeros(1, np.int32)}
     output = program.output if step.is_last else Output(layout="NHWC")
-    joined = replace(program.tables, luts=np.concatenate(luts))
-    single = program.replace(**arrays, tables=joined, output=output, blend=None, grouping=None, mixture=None)
+    single = program.replace(**arrays, output=output, blend=None, grouping=None, mixture=None)
     return single, plan
 
 

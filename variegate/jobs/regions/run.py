@@ -26,6 +26,7 @@ from variegate.jobs.regions.memory import MappedFile, Memory, SharedArray, mappe
 from variegate.jobs.regions.worker import Band, BandSpec
 from variegate.jobs.regions.writing import ResultFile, checked_result, remove, reserve
 from variegate.program.depth import in_native_order
+from variegate.program.lowering import lower
 from variegate.program.program import Program
 from variegate.workers.protocol import EngineError
 from variegate.workers.run import FailedItem
@@ -64,13 +65,16 @@ class ImageRun:
         shape = self._reader.shape
         work = self.work
         self.sampled: Program
-        # GPUs run the passes of the CPU: their statistics are tables by then.
+        # GPUs run the passes of the CPU, which measures statistics.
         self.sampled, program = work.augmenter("cpu", 1).plan_one(
             shape, self.id, work.epoch, work.copy, self.conditions, self._reader.depth
         )
+        is_cuda = self.engine.executor == "cuda"
+        if is_cuda and program.depth.is_deep:
+            # Except that GPUs have no tables of values before maps and filters of deep images.
+            program = lower(self.sampled, work.geometry, measured_once=True)
         self._is_planar = work.layout == "NCHW" and self.out is None
         program = program.replace(output=replace(program.output, layout="NCHW" if self._is_planar else "NHWC"))
-        is_cuda = self.engine.executor == "cuda"
         if is_cuda:
             from variegate.executors.cuda.regions import refuse_regions
 

@@ -54,7 +54,7 @@ from variegate.executors.cuda.kernels.memory import (
     size_of,
 )
 from variegate.executors.cuda.kernels.resample import read_resampled
-from variegate.executors.cuda.kernels.statistics import is_last, measure, write_tables
+from variegate.executors.cuda.kernels.statistics import is_last, measure, work_of, write_tables
 from variegate.executors.cuda.kernels.store import store_canvas, store_result
 from variegate.executors.cuda.kernels.values import apply_position, apply_value, look_up
 from variegate.executors.cuda.kernels.warp import read_around
@@ -215,7 +215,7 @@ def run_pass(
         if MEASURES:
             next_header = int64s_at(buffer, next_headers_at) + row * L.HEADER
             if tl.load(next_header + P.NEEDS) != 0:
-                work = workspace + row * L.WORKSPACE
+                work = work_of(workspace, row, FORMAT)
                 measure(buffer, code, next_header, work, x, y, inside, r, g, b, FORMAT)
                 if is_last(work, tiles):
                     write_tables(buffer, code, args, next_header, work, FORMAT)

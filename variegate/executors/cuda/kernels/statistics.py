@@ -15,7 +15,7 @@ import triton.language as tl
 from variegate.executors.cuda import layout as L
 from variegate.executors.cuda.kernels.deep import bin_of, key_of, value_of
 from variegate.executors.cuda.kernels.element import blue, channels_of, clipped, color_at, green, red
-from variegate.executors.cuda.kernels.fetch import fetch, pixels_of, tile_and_row
+from variegate.executors.cuda.kernels.fetch import fetch, fetch_levels, pixels_of, tile_and_row
 from variegate.executors.cuda.kernels.memory import (
     float32s_at,
     float64s_at,
@@ -23,6 +23,16 @@ from variegate.executors.cuda.kernels.memory import (
     int64s_at,
     load_float,
     load_int,
+)
+from variegate.executors.cuda.kernels.percentiles import (
+    begin_search,
+    continue_search,
+    count,
+    count_digits,
+    count_first_digits,
+    cut_off,
+    end_search,
+    is_number,
 )
 from variegate.executors.cuda.kernels.resample import write_weights
 from variegate.executors.cuda.kernels.values import blend, look_up, luma
@@ -45,10 +55,10 @@ def measure(buffer, code, header, work, x, y, inside, r, g, b, FORMAT: tl.conste
         _measure_deep(work, op, seen, channels, r, g, b, FORMAT)
     else:
         if (needs & P.NEEDS_COUNTS) != 0:
-            _count(work, seen, r)
+            count(work, seen, r)
             if channels == 3:
-                _count(work + 256, seen, g)
-                _count(work + 512, seen, b)
+                count(work + 256, seen, g)
+                count(work + 512, seen, b)
         if (needs & P.NEEDS_LUMA) != 0:
             for slot in range(load_int(header + P.BEGIN), load_int(header + P.STATISTICS)):
                 at = code + slot * L.CODE
@@ -77,16 +87,22 @@ def _measure_deep(work, op, seen, channels, r, g, b, FORMAT: tl.constexpr):
         if channels == 3:
             _add_extremes(work + 4, seen, g)
             _add_extremes(work + 8, seen, b)
-    else:
-        _count(work, seen, bin_of(r, FORMAT))
+    elif op == ops.Op.EQUALIZE:
+        count(work, seen, bin_of(r, FORMAT))
         if channels == 3:
-            _count(work + 256, seen, bin_of(g, FORMAT))
-            _count(work + 512, seen, bin_of(b, FORMAT))
+            count(work + 256, seen, bin_of(g, FORMAT))
+            count(work + 512, seen, bin_of(b, FORMAT))
+    else:
+        count_first_digits(work, seen, r, FORMAT)
+        if channels == 3:
+            count_first_digits(work + 256, seen, g, FORMAT)
+            count_first_digits(work + 512, seen, b, FORMAT)
 
 
 @triton.jit
 def _add_extremes(work, seen, value):
     """Add the extremes of a channel, as distances of their keys from the last and from the first of all keys."""
+    seen = seen & is_number(value)
     key = key_of(value)
     low = tl.min(tl.where(seen, key, L.LAST_KEY), axis=0).to(tl.int64)
     high = tl.max(tl.where(seen, key, -L.LAST_KEY - 1), axis=0).to(tl.int64)
@@ -108,10 +124,13 @@ def _take_extremes(work):
 
 
 @triton.jit
-def _count(work, seen, level):
-    counts = tl.histogram(level, 256, mask=seen)
-    bins = tl.arange(0, 256)
-    tl.atomic_add(work + L.COUNTS + bins, counts, mask=counts != 0, sem="relaxed")
+def work_of(workspace, row, FORMAT: tl.constexpr):
+    """The part of the workspace that a row's statistics use."""
+    if FORMAT >= L.UINT16:
+        work = workspace + row * L.DEEP_WORKSPACE
+    else:
+        work = workspace + row * L.WORKSPACE
+    return work
 
 
 @triton.jit
@@ -140,20 +159,26 @@ def _write_deep_tables(buffer, code, args, header, work, FORMAT: tl.constexpr):
     slot = load_int(header + P.STATISTICS)
     at = code + slot * L.CODE
     op = tl.load(at + L.OP)
-    outside = load_int(header + P.NUM_FILL)
-    before = code + (slot - 1) * L.CODE
-    # Pixels outside have the color of the map before the statistic; without a map, no pixel is outside.
-    fill = color_at(tl.where(outside > 0, before, at), FORMAT)
+    outside, fill = _outside(header, code, FORMAT)
     if op == ops.Op.CONTRAST:
         mean = _mean_deep_luma(header, work, fill, outside, FORMAT)
         factor = load_float(args + slot * 8)
         for channel in range(3):
             _write_line(buffer, at, channel, mean, factor, mean)
     else:
-        _write_deep_channel(buffer, at, 0, op, work, outside, red(fill), FORMAT)
+        _write_deep_channel(buffer, at, args + slot * 8, 0, op, work, outside, red(fill), FORMAT)
         if tl.load(header + L.CHANNELS) == 3:
-            _write_deep_channel(buffer, at, 1, op, work, outside, green(fill), FORMAT)
-            _write_deep_channel(buffer, at, 2, op, work, outside, blue(fill), FORMAT)
+            _write_deep_channel(buffer, at, args + slot * 8, 1, op, work, outside, green(fill), FORMAT)
+            _write_deep_channel(buffer, at, args + slot * 8, 2, op, work, outside, blue(fill), FORMAT)
+
+
+@triton.jit
+def _outside(header, code, FORMAT: tl.constexpr):
+    """The number of pixels outside the source that a deep image's statistic counts, and their color."""
+    slot = load_int(header + P.STATISTICS)
+    outside = load_int(header + P.NUM_FILL)
+    # They have the color of the map before the statistic; without a map, no pixel is outside.
+    return outside, color_at(code + tl.where(outside > 0, slot - 1, slot) * L.CODE, FORMAT)
 
 
 @triton.jit
@@ -169,15 +194,15 @@ def _mean_deep_luma(header, work, fill, outside, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def _write_deep_channel(buffer, at, channel, op, work, outside, fill, FORMAT: tl.constexpr):
-    """Write the line of an AUTOCONTRAST, or the table of an EQUALIZE."""
+def _write_deep_channel(buffer, at, ins_args, channel, op, work, outside, fill, FORMAT: tl.constexpr):
+    """Write the line of an AUTOCONTRAST, the table of an EQUALIZE, or the first digits of percentiles."""
     if op == ops.Op.AUTOCONTRAST:
         low, high = _take_extremes(work + 4 * channel)
         low = tl.where(outside > 0, tl.minimum(low, fill), low)
         high = tl.where(outside > 0, tl.maximum(high, fill), high)
-        span = tl.where(low < high, high - low, 1.0)
-        scale = tl.where(low < high, tl.div_rn(tl.full([], L.WHITE[FORMAT], tl.float32), span), 1.0)
-        _write_line(buffer, at, channel, tl.where(low < high, low, 0.0), scale, 0.0)
+        _write_stretch(buffer, at, channel, low, high, FORMAT)
+    elif op == ops.Op.PERCENTILE_STRETCH:
+        begin_search(work, channel, tl.load(ins_args), tl.load(ins_args + 1), outside, fill, FORMAT)
     else:
         bins = tl.arange(0, 256)
         counts = tl.load(work + 256 * channel + bins, cache_modifier=".cg")
@@ -185,6 +210,14 @@ def _write_deep_channel(buffer, at, channel, op, work, outside, fill, FORMAT: tl
         tl.store(work + 256 * channel + bins, counts * 0)
         counts += tl.where(bins == bin_of(fill, FORMAT), outside, 0)
         tl.store(buffer + tl.load(at + L.ARG) + 256 * channel + bins, _equalize(counts).to(tl.uint8))
+
+
+@triton.jit
+def _write_stretch(buffer, at, channel, low, high, FORMAT: tl.constexpr):
+    """Write the line that stretches ``low`` to black and ``high`` to white; unchanged if they are equal or NaN."""
+    span = tl.where(low < high, high - low, 1.0)
+    scale = tl.where(low < high, tl.div_rn(tl.full([], L.WHITE[FORMAT], tl.float32), span), 1.0)
+    _write_line(buffer, at, channel, tl.where(low < high, low, 0.0), scale, 0.0)
 
 
 @triton.jit
@@ -280,17 +313,9 @@ def _stretch_percentiles(counts, low, high):
     """The table of ImageOps.autocontrast with cutoff=(low, 100 - high): 256 values."""
     up_to = tl.cumsum(counts, axis=0)
     total = tl.sum(counts, axis=0)
-    first = tl.sum((up_to <= _cut_off(total, low)).to(tl.int32), axis=0)
-    last = 255 - tl.sum((total - up_to + counts <= _cut_off(total, 100.0 - high)).to(tl.int32), axis=0)
+    first = tl.sum((up_to <= cut_off(total, low)).to(tl.int32), axis=0)
+    last = 255 - tl.sum((total - up_to + counts <= cut_off(total, 100.0 - high)).to(tl.int32), axis=0)
     return _stretch_between(first, last)
-
-
-@triton.jit
-def _cut_off(total, percent):
-    """The number of ``total`` values that a share of ``percent`` cuts off, as in Python."""
-    share = total.to(tl.float64) * percent
-    cut = (share / 100.0).to(tl.int32)
-    return tl.where(cut.to(tl.float64) * 100.0 > share, cut - 1, cut)
 
 
 @triton.jit
@@ -330,6 +355,18 @@ def _equalize(counts):
     return tl.where(is_kept, bins, tl.minimum((step // 2 + before) // step, 255))
 
 
+@triton.jit
+def _tiles_seen(header, BLOCK_Y: tl.constexpr, BLOCK_X: tl.constexpr):
+    """The part of the source that statistics measure, and the number of its tiles: in a line of tiles, and of all."""
+    top = load_int(header + P.TOP)
+    left = load_int(header + P.LEFT)
+    bottom = load_int(header + P.BOTTOM)
+    right = load_int(header + P.RIGHT)
+    # At least one tile, even if the map shows no pixel of the source, because the last tile writes the tables.
+    tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
+    return top, left, bottom, right, tiles_x, tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
+
+
 @triton.jit(do_not_specialize=["rows"])
 def prepare(
     buffer,
@@ -363,13 +400,7 @@ def prepare(
         return
     if tl.load(header + P.NEEDS) == 0:
         return
-    top = load_int(header + P.TOP)
-    left = load_int(header + P.LEFT)
-    bottom = load_int(header + P.BOTTOM)
-    right = load_int(header + P.RIGHT)
-    # At least one tile, even if the map shows no pixel of the source, because the last tile writes the tables.
-    tiles_x = tl.maximum(tl.cdiv(right - left, BLOCK_X), 1)
-    all_tiles = tiles_x * tl.maximum(tl.cdiv(bottom - top, BLOCK_Y), 1)
+    top, left, bottom, right, tiles_x, all_tiles = _tiles_seen(header, BLOCK_Y, BLOCK_X)
     if tile >= all_tiles:
         return
     x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
@@ -377,7 +408,72 @@ def prepare(
     y += top
     inside = (y < bottom) & (x < right)
     pixel = fetch(header, x, y, inside, FORMAT)
-    work = workspace + row * L.WORKSPACE
+    work = work_of(workspace, row, FORMAT)
     measure(buffer, code, header, work, x, y, inside, red(pixel), green(pixel), blue(pixel), FORMAT)
     if is_last(work, all_tiles):
         write_tables(buffer, code, args, header, work, FORMAT)
+
+
+@triton.jit(do_not_specialize=["rows", "number"])
+def search(
+    buffer,
+    workspace,
+    code_at,
+    headers_at,
+    list_at,
+    rows,
+    number,
+    FORMAT: tl.constexpr,
+    BLOCK_Y: tl.constexpr,
+    BLOCK_X: tl.constexpr,
+    VERSION: tl.constexpr,
+):
+    """Run round ``number`` of the search for percentiles of ``rows`` rows, after the launch that measured round 0.
+
+    ``list_at``, ``rows``: the rows of that launch. ``headers_at``: offset of the headers of the passes whose source it
+    measured.
+    """
+    code = int32s_at(buffer, code_at)
+    tile, entry = tile_and_row()
+    if entry >= rows:
+        return
+    row = tl.load(int32s_at(buffer, list_at) + entry)
+    if row < 0:
+        return
+    header = int64s_at(buffer, headers_at) + row * L.HEADER
+    # Headers of passes that a row does not have are empty.
+    if tl.load(header + P.NEEDS) == 0:
+        return
+    at = code + load_int(header + P.STATISTICS) * L.CODE
+    if tl.load(at + L.OP) != ops.Op.PERCENTILE_STRETCH:
+        return
+    top, left, bottom, right, tiles_x, all_tiles = _tiles_seen(header, BLOCK_Y, BLOCK_X)
+    if tile >= all_tiles:
+        return
+    x, y = pixels_of(tile, tiles_x, BLOCK_Y, BLOCK_X)
+    x += left
+    y += top
+    inside = (y < bottom) & (x < right)
+    r, g, b = fetch_levels(header, x, y, inside, FORMAT)
+    work = work_of(workspace, row, FORMAT)
+    channels = load_int(header + L.CHANNELS)
+    count_digits(work, 0, number, inside, r, FORMAT)
+    if channels == 3:
+        count_digits(work, 1, number, inside, g, FORMAT)
+        count_digits(work, 2, number, inside, b, FORMAT)
+    if is_last(work, all_tiles):
+        outside, fill = _outside(header, code, FORMAT)
+        _search_channel(buffer, at, work, 0, number, outside, red(fill), FORMAT)
+        if channels == 3:
+            _search_channel(buffer, at, work, 1, number, outside, green(fill), FORMAT)
+            _search_channel(buffer, at, work, 2, number, outside, blue(fill), FORMAT)
+        tl.store(work + L.ARRIVED, 0)
+
+
+@triton.jit
+def _search_channel(buffer, at, work, channel, number, outside, fill, FORMAT: tl.constexpr):
+    """Find the next digits of a channel's percentiles; after the last round, write its line."""
+    continue_search(work, channel, number, outside, fill, FORMAT)
+    if number == L.ROUNDS[FORMAT] - 1:
+        low, high = end_search(work, channel, FORMAT)
+        _write_stretch(buffer, at, channel, low, high, FORMAT)
