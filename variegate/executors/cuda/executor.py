@@ -96,7 +96,7 @@ class CudaExecutor:
         canvases = self.memory.empty(packer.canvases)
         staging = self.memory.staging(packer.uploaded + tables.size)
         memory = staging.numpy()
-        # The section of statistics comes first after those that are always uploaded.
+        # The section of statistics follows the uploaded sections.
         memory[packer.uploaded :] = tables.reshape(-1)
         counts = packer.fill(memory, images, targets, canvases.data_ptr(), self.block, region)
         buffer = self.memory.upload(staging, packer.buffer)

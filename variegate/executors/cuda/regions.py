@@ -78,8 +78,8 @@ class DeviceBands:
     ) -> AnyArray:
         """Run ``lines`` of a step of a fused program on the image ``levels`` -> [H, W, C].
 
-        ``tables``: what was measured for its statistics, uint8, ``layout.TABLE`` bytes by slot. Programs of deep images
-        are lowered with ``measured_once``.
+        ``tables``: the tables of its statistics, uint8, ``layout.TABLE`` bytes per slot. Programs of deep images are
+        lowered with ``measured_once``.
         """
         single, plan = _of_pass(program, step)
         slots = np.flatnonzero(KIND_OF[single.opcode[0]] == Kind.STATISTIC)

@@ -93,8 +93,10 @@ def _seek(found, begin, rank, counts):
 
 @triton.jit
 def begin_search(work, channel, low, high, outside, fill, FORMAT: tl.constexpr):
-    """Find the first digits of percentiles ``low`` and ``high`` of a channel, from the counts of a whole image and of
-    ``outside`` pixels of the color ``fill``. Without any number, all digits become 0."""
+    """Find the first digits of percentiles ``low`` and ``high`` of a channel. Without any number, all digits become 0.
+
+    ``outside`` pixels of the color ``fill`` count besides the image.
+    """
     bins = tl.arange(0, 256)
     digit, _ = _split(_digits_of(fill, tl.full([], 0, tl.int32), FORMAT))
     counts = _take_counts(work + 256 * channel) + tl.where(bins == digit, outside, 0)
