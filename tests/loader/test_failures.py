@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from tests.loader.samples import BROKEN, TRUNCATED, MemoryShards, MemorySource, 
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.errors import DecodeError
+from variegate.loader.batch import Failure, FailureLog
 
 # Of seed 0 in epoch 0: with others, a run that is repeated would train on other images.
 SUBSTITUTES = {5: 18, 6: 2, 7: 14, 8: 10, 9: 14, 12: 13}
@@ -56,6 +60,25 @@ def test_errors_hold_file_member_and_reason() -> None:
     assert found[7].reason == "cannot be read (Input/output error)"
     assert found[8].reason == "zero bytes: the file is empty"
     assert found[9].reason.startswith("not an image: no known format begins with b'this is text'")
+
+
+def test_threads_count_each_failure() -> None:
+    """``Loader.batch`` is for any thread, and so is a copy meanwhile."""
+    log = FailureLog(None)
+    interval = sys.getswitchinterval()
+
+    def work(_: int) -> None:
+        for id in range(50):
+            log.add([Failure("a.tar", f"{id}.jpg", "damaged", id, 0)], 1)
+            copy.deepcopy(log).list()
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert {failure.times for failure in log.list()} == {4}
 
 
 def test_replace_keeps_batches_full_and_marks_the_rows() -> None:

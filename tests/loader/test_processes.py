@@ -356,6 +356,12 @@ LOADERS = {
         threading.Thread(target=work).start()
     """,
     "left open": "batches = iter(loader); next(batches); print(40)",
+    "kept longer than modules are": """
+        import os
+        os.kept = iter(loader)
+        next(os.kept)
+        print(40)
+    """,
     "left by a break": """
         for batch in loader:
             break

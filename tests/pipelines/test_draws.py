@@ -29,6 +29,7 @@ def amounts(function: Any, number: int = 5) -> list[tuple[float, ...]]:
     return amounts_of(vg.pipeline(function), list(range(number)))
 
 
+# A call in another begins on a line of its own: calls on one line have another order in Python 3.10.
 @vg.pipeline
 def pinned(image: Any) -> Any:
     drawn = [
@@ -36,15 +37,23 @@ def pinned(image: Any) -> Any:
         vg.uniform(-5, 5),
         vg.randint(1000),
         vg.normal(1, 2),
-        int(vg.coin(0.3)),
+        int(
+            vg.coin(0.3),
+        ),
         vg.choice([1, 2, 3]),
     ]
     drawn += [vg.uniform() for _ in range(2)]
-    drawn.append(helper())
-    drawn.append(helper())
+    drawn.append(
+        helper(),
+    )
+    drawn.append(
+        helper(),
+    )
     for amount in drawn:
         image = F.translate_x(image, amount)
-    return T.GaussianNoise()(T.RandomRotation(30)(image))
+    return T.GaussianNoise()(
+        T.RandomRotation(30)(image),
+    )
 
 
 def helper() -> float:

@@ -132,8 +132,9 @@ class Engine:
         spec = replace(self._spec, transform=chosen, epoch=epoch, copy=copy, names=tuple(conditions or ()))
         spec.check()
         tasks = iter_images(images, ids, conditions or {})
-        self.quarantined = []
-        quarantined = self.quarantined if on_error == "skip" else None
+        failed: list[tuple[int, str]] = []
+        self.quarantined = failed
+        quarantined = failed if on_error == "skip" else None
         return map_images(partial(self.run, spec), tasks, len(self.devices), self._rules.ordered, quarantined)
 
     def _chosen(self, transform: Transform | None) -> Transform:

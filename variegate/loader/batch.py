@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from variegate.augmenter.planner import MixedLabels
 from variegate.checks import number, refused
 from variegate.data.base import SampleRef
 from variegate.io.addresses import redact_text
-from variegate.threads import by_openmp
+from variegate.threads import at_fork, by_openmp
 
 
 def by_row(outputs: Any) -> list[Any]:
@@ -169,7 +170,8 @@ class TooManyErrors(RuntimeError):
 
 
 class FailureLog:
-    """Failures by sample; as long as there are bad samples, however many epochs meet them.
+    """Failures by sample; as long as there are bad samples, however many epochs meet them. Any thread may call any
+    method.
 
     ``limit``: None, a number of samples, or a share (a float below 1) of the samples that this rank reads in an epoch.
     """
@@ -185,13 +187,28 @@ class FailureLog:
         self._limit = limit
         self._by_id: dict[int, Failure] = {}
         self._seen = 0
+        self.after_fork()
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {**vars(self), "_by_id": self._by_id.copy(), "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.after_fork()
+        at_fork(self)
 
     def add(self, failures: Iterable[Failure], seen: int) -> None:
         """Raises TooManyErrors where these are more than the limit; ``seen``: samples that a share is taken of."""
-        self._seen = max(self._seen, seen)
-        for failure in failures:
-            known = self._by_id.get(failure.id)
-            self._by_id[failure.id] = failure if known is None else replace(known, times=known.times + 1)
+        with self._lock:
+            self._seen = max(self._seen, seen)
+            for failure in failures:
+                known = self._by_id.get(failure.id)
+                self._by_id[failure.id] = failure if known is None else replace(known, times=known.times + 1)
         if self._limit is None or not self._by_id:
             return
         allowed = self._limit if isinstance(self._limit, int) else int(self._limit * self._seen)

@@ -192,10 +192,13 @@ class DiskCache:
         pixels = _bytes_of(picture)
         read = read_at(pair.pixels, pixels, offset)
         # Once a process is enough: after a crash of the machine a file may have its length but not its bytes.
-        if not pair.is_checked[row]:
+        with self._lock:  # other threads may lengthen the bytearray
+            is_checked = pair.is_checked[row]
+        if not is_checked:
             if read != picture.nbytes or _checksum(record, pixels) != checksum:
                 return None
-            pair.is_checked[row] = True
+            with self._lock:
+                pair.is_checked[row] = True
         return picture, float_label if is_float else int_label
 
     def put(self, sample_id: int, picture: Picture, label: Any) -> Picture:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -46,18 +45,22 @@ class EpochRun:
         self._reading = Lookahead(steps)
         self._making = Lookahead(_begin_making(self._reading, read_depth, make, pool))
         self._stop_reading = stop_reading
-        self._process = os.getpid()
         self.is_closed = False
+        self._is_forked = False
         # Number of further batches that could be started after the last step of the epoch.
         self.room = 0
+        at_fork(self)
+
+    def after_fork(self) -> None:
+        self._is_forked = True
 
     @property
     def is_usable(self) -> bool:
-        return not self.is_closed and self._process == os.getpid()
+        return not (self.is_closed or self._is_forked)
 
     def check_process(self) -> None:
         """Raises RuntimeError in a process that was forked from the one that began it."""
-        if self._process != os.getpid():
+        if self._is_forked:
             raise RuntimeError(
                 "this iteration was begun in another process, whose threads a fork does not bring along; begin one here"
             )
@@ -88,11 +91,14 @@ class EpochRun:
         return result
 
     def close(self) -> None:
-        """Drop waiting batches. Batches in progress are finished, and dropped."""
+        """Drop waiting batches. Batches in progress are finished, and dropped.
+
+        Uses no module: at the end of the interpreter, those may be gone before an iteration is.
+        """
         self.is_closed = True
         begun = self._making.close()
         self._reading.close()
-        if self._process == os.getpid():  # elsewhere, threads that are gone may have had hold of the futures
+        if not self._is_forked:  # in a child, threads that are gone may have had hold of the futures
             for future in begun:
                 future.cancel()
             self._stop_reading()

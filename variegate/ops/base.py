@@ -255,7 +255,8 @@ class Transform:
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
+        # A copy, because another thread may be adding a record.
+        return {name: value for name, value in self.__dict__.copy().items() if name not in _NOT_PICKLED}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-compatible description, ``{"type": name, argument: value, ...}``, without default values."""

@@ -139,7 +139,7 @@ class Run:
     def _expect(self, slot: int) -> None:
         """From the next call on, draw the random words of this slot together with other slots."""
         slots, _ = self.pipeline.slots.get(self._slot, _NO_SLOTS)
-        if len(slots) < _MOST_SLOTS:
+        if len(slots) < _MOST_SLOTS and slot not in slots:  # as another thread may have added it
             slots = (*slots, slot)
             self.pipeline.slots[self._slot] = slots, np.array(slots, np.uint32)
 

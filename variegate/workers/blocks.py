@@ -121,12 +121,11 @@ class BlockReceiver:
         return parts
 
     def _lease(self, ticket: int, arrays: Sequence[UInt8Array]) -> None:
-        num_left = len(arrays)
+        remaining = [None] * len(arrays)
 
         def end(_: object) -> None:
-            nonlocal num_left
-            num_left -= 1
-            if not num_left:
+            remaining.pop()  # a counter would miss one of two threads at once
+            if not remaining:
                 self._leases.pop(ticket, None)
                 self._release(ticket)
 

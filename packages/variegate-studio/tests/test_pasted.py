@@ -153,7 +153,7 @@ ONE = "accepted: one pipeline, of literals and names that are assigned once"
         ("import variegate as vg\nvg.Compose([vg.Resize(3, type='Invert')])", "arguments of the class"),
         ("x\0", "null bytes"),
         ("a" * 100_001, "100,001 characters"),
-        ("-" * 99_000 + "1", "nested|recursion"),
+        ("-" * 99_000 + "1", "nested|recursion|too complex"),
         ("A.B" + ".b" * 30_000, "nested|recursion|one pipeline"),
         ("f" + "()" * 30_000, "nested|recursion"),
     ],

@@ -88,9 +88,13 @@ def test_labels_may_be_rows_of_numbers_and_dictionaries(tmp_path: Path) -> None:
     rows = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     path = write(tmp_path / "a.parquet", image=IMAGES, label=pa.array(rows, pa.list_(pa.float32(), 2)))
     np.testing.assert_array_equal(np.stack(labels_of(open_parquet([path]))), rows)
-    missing = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2))
-    with pytest.raises(SourceError, match=r"a\.parquet: column 'label' has rows without labels"):
-        open_parquet([write(tmp_path / "a.parquet", image=IMAGES, label=missing)])
+    missing: list[Any] = [[[1, 2], [None, 2], [3, 4]]]
+    if int(pa.__version__.split(".")[0]) >= 26:  # older versions write no null of lists, or do not read it
+        missing.append([[1, 2], None, [3, 4]])
+    for numbers in missing:
+        labels = pa.array(numbers, pa.list_(pa.int64(), 2))
+        with pytest.raises(SourceError, match=r"a\.parquet: column 'label' has rows without labels"):
+            open_parquet([write(tmp_path / "a.parquet", image=IMAGES, label=labels)])
     names = pa.array(["b", "a", "b"]).dictionary_encode()
     assert labels_of(open_parquet([write(tmp_path / "a.parquet", image=IMAGES, label=names)])) == [1, 0, 1]
     narrow = write(tmp_path / "a.parquet", image=IMAGES, label=pa.array([1, 2, 3], pa.int8()))

@@ -8,7 +8,9 @@ import os
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from tests.decode.jpegs import KINDS, jpeg
 from variegate import transforms as T
 from variegate.cli import main
 from variegate.data.indexing import index_source
+from variegate.decode.entropy import index as indexes
 from variegate.decode.entropy.cut import key_of_file
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.loader import Loader
@@ -58,6 +61,22 @@ def test_what_is_saved_is_known_by_others(tmp_path: Path) -> None:
     assert again.summary()["indexed"] == 5
     assert all(again.cut_out(data, BOX) is not None for data in files)
     assert again.cut_out(jpeg(91, 100), BOX) is None
+
+
+def test_threads_may_save_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = EntropyIndex(tmp_path / "index")
+    index.add(jpeg())
+    write, both = indexes.add_to, threading.Barrier(2, timeout=60)
+
+    def write_at_once(*what: Any) -> None:
+        both.wait()
+        write(*what)
+
+    monkeypatch.setattr(indexes, "add_to", write_at_once)
+    with ThreadPoolExecutor(2) as pool:
+        for saved in [pool.submit(index.save) for _ in range(2)]:
+            saved.result()
+    assert (len(index), index.added_bytes, len(EntropyIndex(index.path))) == (1, 0, 1)
 
 
 def test_writers_add_to_what_others_wrote(tmp_path: Path) -> None:

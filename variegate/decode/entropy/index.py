@@ -165,11 +165,12 @@ class EntropyIndex:
         with self._lock:
             self._saved = load(self.path)
             for key in added:
-                self.added_bytes -= len(self._added.pop(key))
+                self.added_bytes -= len(self._added.pop(key, b""))  # unless another thread has saved it meanwhile
 
     def summary(self) -> dict[str, int]:
         """Return counts: ``files`` known, ``indexed`` (with entry points), and ``bytes`` of these."""
-        sizes = np.append(np.diff(self._saved.offsets), list(map(len, self._added.values())))
+        with self._lock:
+            sizes = np.append(np.diff(self._saved.offsets), list(map(len, self._added.values())))
         return {"files": len(sizes), "indexed": int((sizes > 0).sum()), "bytes": int(sizes.sum())}
 
 

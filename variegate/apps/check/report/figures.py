@@ -232,7 +232,9 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[
     made: dict[Place, Thumbnail] = {}
     for split, source in sources.items():
         indices = [index for of, index in wanted if of == split]
-        with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool:
+        # The filters of warnings are the process's: threads of the pool must not change them.
+        with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # 16-bit gray, which the check has reported already
             found = pool.map(partial(_made, source), indices)
             made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
     used = 0
@@ -256,9 +258,7 @@ def thumbnail(data: Data) -> Thumbnail:
     """The bytes of an image file, or pixels uint8 [H, W, C] -> a JPEG of ``SIDE`` pixels at most; smaller images keep
     their size, as PNG."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 16-bit gray, which the check has reported already
-            pixels = read_image(data) if isinstance(data, bytes) else np.asarray(data)
+        pixels = read_image(data) if isinstance(data, bytes) else np.asarray(data)
     except DecodeError as error:
         return Thumbnail(None, error=error.reason)
     if pixels.size == 0:
