@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import gc
 import json
+import linecache
 import multiprocessing.process
 import os
 import select
@@ -232,6 +233,10 @@ def become(todo: dict[str, Any]) -> ModuleType:
     sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
         kind, error.with_traceback(trace and trace.tb_next), trace and trace.tb_next
     )
+    if sys.version_info >= (3, 13):  # tracebacks show the lines of ``-c``: here those of the code, not the server's
+        lines = todo["code"].splitlines(keepends=True)
+        linecache.cache["<string>"] = len(todo["code"]), None, lines, "<string>"
+        getattr(linecache, "_interactive_cache", {}).clear()
     sys.modules["__main__"] = main = ModuleType("__main__")
     os.write(messages, _MESSAGE.pack(os.getpid(), _BEGUN, 0.0))
     os.close(messages)

@@ -95,7 +95,8 @@ def missing_of_instruction(op: Op) -> Iterator[str]:
         yield f"variegate/program/ops.py: a row of SPECS for Op.{op.name}; then ask again, as its kind decides the rest"
         return
     spec = SPECS[op]
-    if spec.level is None and not getattr(meaning_of(op), "__doc__", None):
+    meaning = meaning_of(op)
+    if spec.level is None and (meaning is None or not meaning.__doc__):
         file = ORACLE[spec.kind].__name__.replace(".", "/")
         yield f"{file}.py: {op.name.lower()}(img_HWC, instruction), its meaning in NumPy, with a docstring for the page"
     if not has_arguments(op):
