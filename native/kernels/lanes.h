@@ -67,7 +67,15 @@ VG_INLINE Floats pick_lanes(Floats v, Ints index) {
 
 // LANES numbers of 16 bits, unsigned.
 typedef u16 Words16 __attribute__((vector_size(2 * LANES)));
-VG_INLINE Ints load_ints(const u16 *at) { return __builtin_convertvector(load<Words16>(at), Ints); }
+VG_INLINE Ints load_ints(const u16 *at) {
+#if VG_AVX512  // vpmovzxwd: GCC 12 extends both halves and joins them
+  return (Ints)_mm512_cvtepu16_epi32(load<__m256i>(at));
+#elif VG_AVX2
+  return (Ints)_mm256_cvtepu16_epi32(load<__m128i>(at));
+#else
+  return __builtin_convertvector(load<Words16>(at), Ints);
+#endif
+}
 
 // LANES elements.
 VG_INLINE Floats load_floats(const u16 *at) { return to_floats(load_ints(at)); }

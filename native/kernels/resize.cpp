@@ -2,22 +2,19 @@
 
 #include "interleave.h"
 #include "nearest.h"
+#include "registers.h"
 #include "scratch.h"
-#include "taps.h"
 
 namespace vg::VG_LEVEL {
 namespace {
 
 constexpr i32 HALF = 1 << (RESIZE_BITS - 1);
 
-// The sum of elements, `step` apart, times weights.
-template <class Element>
-VG_INLINE Element weigh(const Element *at, i64 step, const SumOf<Element> *weights, i64 count) {
-  using Sum = SumOf<Element>;
-  Sum total = HALF_UNIT<Sum, RESIZE_BITS>;
-  for (i64 tap = 0; tap < count; tap++) total += (Sum)at[tap * step] * weights[tap];
-  if constexpr (HAS_LEVELS<Element>) total = drop_bits<RESIZE_BITS>(total);
-  return to_element<Element>(total);
+// The sum of bytes, `step` apart, times weights.
+VG_INLINE u8 weigh(const u8 *at, i64 step, const i32 *weights, i64 count) {
+  i32 total = HALF;
+  for (i64 tap = 0; tap < count; tap++) total += at[tap * step] * weights[tap];
+  return clip<u8>(total >> RESIZE_BITS);
 }
 
 // `dot16` adds the products of two taps, of 16-bit numbers. Therefore a weight is split into two, low + 4096 high.
@@ -227,94 +224,12 @@ i64 resize_by_windows(const ResizeScratch &r, const u8 *source, const u8 *end, i
 
 #endif
 
-// ---- The horizontal pass for three channels of uint16 and float32: LANES / 4 outputs at a time.
-
-constexpr i64 OUTPUTS = LANES / 4;
-
-bool pack_floats(ResizeScratch &r) {
-  const i64 outputs = round_up(r.x.size, OUTPUTS), taps = r.x.most;
-  if (!r.packed.reserve(16 * outputs * taps) || !r.offsets.reserve(outputs)) return false;
-  for (i64 output = 0; output < outputs; output++) {
-    r.offsets[output] = 3 * r.x.first[output];
-    f32 *to = (f32 *)r.packed.at + 4 * (output / OUTPUTS * taps * OUTPUTS + output % OUTPUTS);
-    for (i64 tap = 0; tap < taps; tap++, to += LANES)
-      for (int c = 0; c < 4; c++) to[c] = r.x.weights_of<f32>(output)[tap];
-  }
-  return true;
-}
-
-// Inlined for each constant number of taps.
-template <class Element>
-VG_INLINE i64 resize_pixels(const ResizeScratch &r, const Element *source, const Element *end, i64 taps, Element *out) {
-  const f32 *weights = (const f32 *)r.packed.at;
-  i64 output = 0;
-  for (; output < r.x.size; output += OUTPUTS, weights += taps * LANES) {
-    const i32 *offset = r.offsets.at + output;
-    // Offsets never decrease.
-    if (source + offset[OUTPUTS - 1] + 3 * taps + 1 > end) break;
-    Floats sum = {};
-    for (i64 tap = 0; tap < taps; tap++) {
-      const Element *at = source + 3 * tap;
-      const Register pixels = join_16([=](int i) { return load_four(at + offset[i / 4]); });
-      sum += to_values<Element>(pixels) * load<Floats>(weights + tap * LANES);
-    }
-    // Writes one value beyond each pixel: the next pixel overwrites it.
-    Element pixels[LANES];
-    store_values(pixels, sum + HALF_UP<Element>);
-    for (i64 i = 0; i < OUTPUTS; i++) memcpy(out + 3 * (output + i), pixels + 4 * i, 4 * sizeof(Element));
-  }
-  return output;
-}
-
-// The same for one channel: four taps of LANES outputs at a time.
-template <class Element>
-i64 resize_gray(const ResizeScratch &r, const Element *source, const Element *end, Element *out) {
-  const i64 taps = round_up(r.x.most, 4);
-  const i32 *first = r.x.first.at;
-  i64 output = 0;
-  for (; output + LANES <= r.x.size; output += LANES) {
-    if (source + first[output + LANES - 1] + taps > end) break;
-    Register sums[4], split[4];
-    for (i64 k = 0; k < 4; k++) {
-      Floats sum = {};
-      for (i64 tap = 0; tap < taps; tap += 4) {
-        const Register values = join_16([=](i64 i) { return load_four(source + first[output + k + i] + tap); });
-        const Register weights = join_16([=, &r](i64 i) { return load<Part>(r.x.weights_of(output + k + i) + tap); });
-        sum += to_values<Element>(values) * (Floats)weights;
-      }
-      sums[k] = (Register)sum;
-    }
-    split_pixels(sums, split);
-    const Floats total = (Floats)split[0] + (Floats)split[1] + (Floats)split[2] + (Floats)split[3];
-    store_values(out + output, total + HALF_UP<Element>);
-  }
-  return output;
-}
-
-// One output of `resize_gray`, summed in the same order.
-template <class Element> VG_INLINE Element weigh_by_fours(const Element *at, const f32 *weights, i64 count) {
-  f32 sums[4] = {};
-  for (i64 tap = 0; tap < count; tap++) sums[tap % 4] += (f32)at[tap] * weights[tap];
-  return to_element<Element>(sums[0] + sums[1] + sums[2] + sums[3]);
-}
-
-template <class Element> bool pack_weights(ResizeScratch &r) {
-  if constexpr (!HAS_LEVELS<Element>) return pack_floats(r);
+bool pack_weights(ResizeScratch &r) {
   r.has_windows = fits_windows(r.x);
   return r.has_windows ? pack_windows(r) : pack_pairs(r);
 }
 
-// Resizes the first outputs of a row along x by vectors; returns their number. `resize_row` computes the others.
-template <class Element> i64 resize_vectors(const ResizeScratch &r, const Element *source, const Element *end,
-                                            i64 shift, i64 channels, Element *out) {
-  source -= channels * shift;
-  if (channels == 1) return resize_gray(r, source, end, out);
-  switch (r.x.most) {
-    case 2: return resize_pixels(r, source, end, 2, out);
-    case 3: return resize_pixels(r, source, end, 3, out);
-    default: return resize_pixels(r, source, end, r.x.most, out);
-  }
-}
+// Resizes the first outputs of a row along x by vectors; returns their number.
 i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
   if (channels != 3) return 0;
   return r.has_windows ? resize_by_windows(r, source, end, shift, out) : resize_by_pairs(r, source, end, shift, out);
@@ -322,18 +237,12 @@ i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 
 
 // Resizes a row along x. `source`: its pixels from column `shift` on; `end`: end of readable memory. Writes up to a
 // block of bytes beyond the row.
-template <class Element> void resize_row(const ResizeScratch &r, const Element *source, const Element *end, i64 shift,
-                                         i64 channels, Element *out) {
+void resize_row(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
   const ResizeAxis &x = r.x;
   for (i64 output = resize_vectors(r, source, end, shift, channels, out); output < x.size; output++) {
-    const Element *at = source + channels * (x.first[output] - shift);
-    if constexpr (!HAS_LEVELS<Element>)
-      if (channels == 1) {
-        out[output] = weigh_by_fours(at, x.weights_of<f32>(output), x.count[output]);
-        continue;
-      }
+    const u8 *at = source + channels * (x.first[output] - shift);
     for (i64 c = 0; c < channels; c++)
-      out[channels * output + c] = weigh(at + c, channels, x.weights_of<SumOf<Element>>(output), x.count[output]);
+      out[channels * output + c] = weigh(at + c, channels, x.weights_of(output), x.count[output]);
   }
 }
 
@@ -362,28 +271,14 @@ VG_INLINE void mix_blocks(const u8 *source, i64 stride, i64 bytes, i64 count, i6
   }
 }
 
-// Computes output line `y`, of `count` values, from source lines that are `stride` values apart. `source`: the first
-// line with a weight.
-template <class Element>
-void mix_lines(ResizeScratch &r, const Element *source, i64 stride, i64 count, i64 y, Element *out) {
-  i64 i = 0;
-  if constexpr (!HAS_LEVELS<Element>) {
-    constexpr int VECTORS = 4;
-    for (; i + VECTORS * LANES <= count; i += VECTORS * LANES) {
-      Floats sums[VECTORS] = {};
-      for (i64 tap = 0; tap < r.y.count[y]; tap++) {
-        const Floats weight = all_floats(r.y.weights_of<f32>(y)[tap]);
-        for (int k = 0; k < VECTORS; k++) sums[k] += load_floats(source + tap * stride + i + k * LANES) * weight;
-      }
-      for (int k = 0; k < VECTORS; k++) store_values(out + i + k * LANES, sums[k] + HALF_UP<Element>);
-    }
-  }
-  for (; i < count; i++) out[i] = weigh(source + i, stride, r.y.weights_of<SumOf<Element>>(y), r.y.count[y]);
-}
+// Computes output line `y` from source lines that are `stride` bytes apart. `source`: the first line with a weight.
 void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y, u8 *out) {
   const i64 count = r.y.count[y], pairs = (count + 1) / 2;
-  if (bytes < REGISTER || count == 0) return mix_lines<u8>(r, source, stride, bytes, y, out);
   const i32 *weights = r.y.weights_of(y);
+  if (bytes < REGISTER || count == 0) {
+    for (i64 i = 0; i < bytes; i++) out[i] = weigh(source + i, stride, weights, count);
+    return;
+  }
   u8 *packed = r.line_weights.at;
   for (i64 pair = 0; pair < pairs; pair++) {
     store(packed + 2 * pair * REGISTER, all32(low_parts(weights + 2 * pair)));
@@ -402,55 +297,43 @@ bool is_vertical_first(const f64 *args) { return args[7] != 0; }
 
 }  // namespace
 
-template <class Element> bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64 height,
-                                             i64 width, Range y, Scratch &s) {
-  constexpr i64 SIZE = sizeof(Element);
+bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Range y, Scratch &s) {
   const f64 *args = row.args[slot];
   const int filter = row.flags[slot];
   ResizeScratch &r = s.resize;
-  const i64 channels = image.channels, source_values = channels * image.width, out_values = channels * width;
-  if (!r.x.fill<SumOf<Element>>(image.width, args[1], args[3], width, filter)) return false;
-  if (!r.y.fill<SumOf<Element>>(image.height, args[0], args[2], height, filter)) return false;
-  if (!r.mixed.reserve(SIZE * source_values + 2 * BLOCK) || !r.row.reserve(SIZE * out_values + BLOCK)) return false;
+  const i64 channels = image.channels, source_bytes = channels * image.width, out_bytes = channels * width;
+  if (!r.x.fill<i32>(image.width, args[1], args[3], width, filter)) return false;
+  if (!r.y.fill<i32>(image.height, args[0], args[2], height, filter)) return false;
+  if (!r.mixed.reserve(source_bytes + 2 * BLOCK) || !r.row.reserve(out_bytes + BLOCK)) return false;
   if (!r.line_weights.reserve(r.y.taps * REGISTER)) return false;
-  if (channels == 3 && !pack_weights<Element>(r)) return false;
+  if (channels == 3 && !pack_weights(r)) return false;
   if (is_vertical_first(args) || y.is_empty()) return true;
   r.first_line = r.y.first[y.first];
   const i64 lines = r.y.end_of(y.end - 1) - r.first_line;
-  if (!r.band.reserve(SIZE * lines * out_values + BLOCK)) return false;
-  const Element *end = image.pixels + image.height * source_values;
+  if (!r.band.reserve(lines * out_bytes + BLOCK)) return false;
+  const u8 *end = image.pixels + image.height * source_bytes;
   for (i64 line = 0; line < lines; line++) {
-    const Element *source = image.pixels + (r.first_line + line) * source_values;
-    // Floats may be NaN, also times a weight of 0: vectors read nothing after the row.
-    resize_row(r, source, HAS_LEVELS<Element> ? end : source + source_values, 0, channels,
-               (Element *)r.band.at + line * out_values);
+    const u8 *source = image.pixels + (r.first_line + line) * source_bytes;
+    resize_row(r, source, end, 0, channels, r.band.at + line * out_bytes);
   }
   return true;
 }
 
-template <class Element>
-void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
+void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s) {
   const f64 *args = row.args[slot];
   ResizeScratch &r = s.resize;
   const i64 channels = image.channels;
-  const Element *band = (const Element *)r.band.at;
-  Element *mixed = (Element *)r.mixed.at, *out = (Element *)r.row.at;
+  u8 *mixed = r.mixed.at, *out = r.row.at;
   if (is_vertical_first(args)) {
     const i64 stride = channels * image.width, left = r.x.first[0];
-    const i64 count = channels * (r.x.end_of(width - 1) - left);
-    mix_lines(r, image.pixels + r.y.first[y] * stride + channels * left, stride, count, y, mixed);
-    const Element *end = mixed + (HAS_LEVELS<Element> ? stride + 2 * BLOCK : count);
-    resize_row(r, (const Element *)mixed, end, left, channels, out);
+    const i64 bytes = channels * (r.x.end_of(width - 1) - left);
+    mix_lines(r, image.pixels + r.y.first[y] * stride + channels * left, stride, bytes, y, mixed);
+    resize_row(r, mixed, mixed + stride + 2 * BLOCK, left, channels, out);
   } else {
-    const i64 count = channels * width;
-    mix_lines(r, band + (r.y.first[y] - r.first_line) * count, count, count, y, out);
+    const i64 bytes = channels * width;
+    mix_lines(r, r.band.at + (r.y.first[y] - r.first_line) * bytes, bytes, bytes, y, out);
   }
-  copy_pixels<Element>({out, 1, width, channels}, 0, width, is_mirrored(args), s.row.planes<Element>(), 0);
+  copy_pixels<u8>({out, 1, width, channels}, 0, width, is_mirrored(args), s.row.planes(), 0);
 }
-
-#define VG_COMPILE_ALL(Element)       \
-  VG_COMPILE(prepare_resize, Element) \
-  VG_COMPILE(read_resized_row, Element)
-VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

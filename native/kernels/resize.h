@@ -1,6 +1,6 @@
-// Antialiased resize of a box, bit for bit as in Pillow's ImagingResample: a horizontal pass, which rounds to elements,
-// then a vertical pass; or the vertical pass first if that is less work. GPU counterpart:
-// executors/cuda/kernels/resample.py; definition: tests/oracle/resample.py.
+// Antialiased resize of a box. uint8 images are resized bit for bit as in Pillow's ImagingResample: a horizontal pass,
+// which rounds to bytes, then a vertical pass; or the vertical pass first if that is less work. For uint16 and float32,
+// see deep_resize.cpp. GPU counterpart: executors/cuda/kernels/resample.py; definition: tests/oracle/resample.py.
 #pragma once
 #include "executor.h"
 
@@ -29,19 +29,22 @@ struct ResizeAxis {
 struct ResizeScratch {
   ResizeAxis x, y;
   i64 first_line;  // of the source, in `band`
-  Buffer<u8> band;  // elements: lines after the horizontal pass
+  Buffer<u8> band;  // lines after the horizontal pass
   bool has_windows;  // selects the layout of `packed` and `offsets`
   Buffer<u8> packed;  // weights along x, in the order of vector loads
-  Buffer<i32> offsets;  // by output, for three channels: offset of its first source pixel
+  Buffer<i32> offsets;  // by output, for three channels: offset of its first source pixel; of floats, in `mixed`
   Buffer<u8> line_weights;  // weights of one output line, in the order of vector loads
-  Buffer<u8> mixed, row;  // elements: a source row after the vertical pass, an output row
+  Buffer<u8> mixed, row;  // a source row after the vertical pass, bytes or floats; an output row
+  Range columns;  // of the source, in `mixed` of floats
 };
 
-// Computes the weights of both axes; if the horizontal pass comes first, also runs it for all source lines that output
-// lines `y` read. False if there is no memory.
+// Computes the weights of both axes; for uint8, if the horizontal pass comes first, also runs it for all source lines
+// that output lines `y` read. False if there is no memory.
+bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i64 width, Range y, Scratch &s);
 template <class Element> bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64 height,
                                              i64 width, Range y, Scratch &s);
 // Computes output row `y` and stores it to the planes.
+void read_resized_row(const Row &row, i64 slot, const Image &image, i64 y, i64 width, Scratch &s);
 template <class Element>
 void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i64 y, i64 width, Scratch &s);
 

@@ -1,7 +1,8 @@
 """Crop and resize in one: Pillow's antialiased resample of a (float) box.
 
 Pillow 13 ``src/libImaging/Resample.c``: a horizontal and a vertical pass, each with 22-bit fixed-point weights and a
-rounded uint8 result. The box is held in float32; its taps may reach beyond the box, never beyond the image.
+rounded uint8 result. The box is held in float32; its taps may reach beyond the box, never beyond the image. Deeper
+images are not rounded between the passes, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tests.oracle.instruction import Image, Instruction, to_pixels
+from tests.oracle.instruction import Image, Instruction, to_pixels, white
 from tests.oracle.places import gather_nearest, nearest_affine
 from variegate.program.ops import Interpolation
 
@@ -25,7 +26,8 @@ def resized_crop(img_HWC: Image, ins: Instruction) -> Image:
     top, left + width, top + height), reducing_gap=None)``. ``flags``: 0 nearest, 1 bilinear, 2 bicubic (a = -0.5), 3
     box, 4 Hamming, 5 Lanczos. The output is mirrored if the seventh argument is 1.
 
-    There are two passes, one per axis, each with 22-bit fixed-point weights and a result rounded to uint8. The box is
+    There are two passes, one per axis, each with 22-bit fixed-point weights and a result rounded to uint8. Deeper
+    images are rounded and clipped once. The box is
     stored as float32; its taps may extend beyond the box, never beyond the image. The vertical pass comes first if ``H
     > out_height and H - out_height > 2 (W - out_width)``, for the size H x W of the whole image, as in Pillow 13. A box
     of whole pixels that has the output's size is copied.
@@ -69,9 +71,12 @@ def resize(
         passes.append((0, weights(height, top, bottom, out_height, interpolation)))
     if vertical_pass_first(height, width, out_height, out_width):
         passes.reverse()
+    values_HWC = img_HWC.astype(np.float64)
     for axis, weights_OI in passes:
-        img_HWC = _resample(img_HWC, weights_OI, axis)
-    return img_HWC
+        values_HWC = _resample(values_HWC, weights_OI, axis)
+        if white() == 255:
+            values_HWC = _rounded(values_HWC).astype(np.float64)
+    return _rounded(values_HWC)
 
 
 def vertical_pass_first(height: int, width: int, out_height: int, out_width: int) -> bool:
@@ -105,13 +110,16 @@ def weights(
     return out
 
 
-def _resample(img_HWC: Image, weights_OI: npt.NDArray[np.int64], axis: int) -> Image:
-    # The matrix product is exact: every sum stays below 2**33, and float64 holds integers to 2**53.
-    moved = np.moveaxis(img_HWC, axis, 0)
-    flat = moved.reshape(moved.shape[0], -1).astype(np.float64)
-    total = (weights_OI.astype(np.float64) @ flat).astype(np.int64) + (1 << (PRECISION_BITS - 1))
-    out = to_pixels(total >> PRECISION_BITS)
-    return np.moveaxis(out.reshape(-1, *moved.shape[1:]), 0, axis)
+def _resample(values_HWC: Floats, weights_OI: npt.NDArray[np.int64], axis: int) -> Floats:
+    # Of uint8, the matrix product is exact: every sum stays below 2**33, and float64 holds integers to 2**53.
+    moved = np.moveaxis(values_HWC, axis, 0)
+    flat = moved.reshape(moved.shape[0], -1)
+    total = weights_OI.astype(np.float64) @ flat / (1 << PRECISION_BITS)
+    return np.moveaxis(total.reshape(-1, *moved.shape[1:]), 0, axis)
+
+
+def _rounded(values: Floats) -> Image:
+    return to_pixels(np.floor(values + 0.5))
 
 
 def _triangle(x: Floats) -> Floats:
