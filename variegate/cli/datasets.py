@@ -81,6 +81,7 @@ def _described(result: CheckResult) -> dict[str, Any]:
         "findings": [{name: getattr(one, name) for name in columns} for one in result.findings],
         "counts": result.counts,
         "classes": result.classes,
+        "depths": result.depths,
         "mean": result.mean,
         "std": result.std,
         "thresholds": asdict(result.thresholds),
@@ -119,7 +120,7 @@ def _print_checked(result: CheckResult, src: str) -> None:
 
 
 def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
-    from variegate.apps.check.findings import SPLIT_TITLES
+    from variegate.apps.check.findings import BYTE, SPLIT_TITLES
 
     each = [f"{count:,} ({SPLIT_TITLES.get(split, split)})" for split, count in result.splits.items()]
     yield "images", ", ".join(each) if len(each) > 1 else f"{result.images:,}"
@@ -131,6 +132,8 @@ def _facts(result: CheckResult) -> Iterator[tuple[str, str]]:
         is_balanced = sizes[most] == sizes[fewest]
         each_size = f"{largest} each" if is_balanced else f"{sizes[fewest]:,} ({fewest}) to {largest} ({most})"
         yield "classes", f"{len(sizes):,}, of {each_size}"
+    if depths := {depth: count for depth, count in result.depths.items() if list(result.depths) != [BYTE]}:
+        yield "depth", ", ".join(f"{count:,} {depth}" for depth, count in depths.items())
     if result.mean is not None and result.std is not None:
         yield "mean", ", ".join(f"{one:.4f}" for one in result.mean)
         yield "std", ", ".join(f"{one:.4f}" for one in result.std)

@@ -133,6 +133,8 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, channels: int | N
             has_alpha = page.photometric == _RGB and size[2] == _ALPHA and tuple(page.extrasamples) in _ALPHAS
             values = page.asarray()
             planes_first = page.planarconfig != 1 and size[2] > 1
+            bits = int(page.bitspersample)
+            number = page.dtype.name.rstrip("0123456789")
     except DecodeError:
         raise
     except Exception as error:  # of a parser of damaged bytes
@@ -140,7 +142,7 @@ def _read_tiff(data: bytes, path: str, max_pixels: int | None, channels: int | N
         raise DecodeError(path, f"damaged: {reason}") from error
     if values.size != math.prod(size):
         raise DecodeError(path, "damaged: its headers disagree about its size")
-    values = as_read(values, path)
+    values = as_read(values, path, f"{number}{bits}")
     stored = np.moveaxis(values.reshape(size[2], *size[:2]), 0, 2) if planes_first else values.reshape(size)
     sides = (size[1], size[0]) if orientation >= 5 else size[:2]
     image = np.empty((*sides, size[2]), values.dtype)

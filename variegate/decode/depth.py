@@ -4,7 +4,8 @@ Unsigned integers of 16 bits are scaled over their full range, ``round(value * 2
 uses. Signed integers, 32-bit integers and floats are refused, because the file does not record their range. Masks are
 class indices, so their values are not scaled (``read_mask``).
 
-Within ``note_once(noted, depth)`` a thread reads in another ``Depth``: see ``in_depth``.
+Within ``note_once(noted, depth)`` a thread reads in another ``Depth``: see ``in_depth``. Within ``own_numbers()`` it
+reads the stored numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,14 +35,22 @@ ADVICE = "scale them to uint8 first"
 _NUMBERS = ("uint8", "uint16", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
+@dataclass
+class OwnNumbers:
+    """``depth``: kind and bits of the numbers of the image that was read last: uint8, uint12, int16, float32, ...."""
+
+    depth: str = "uint8"
+
+
 class _Reading(NamedTuple):
     """The way in which a thread reads. ``noted``: the notes of its source so far; ``depth``: None for 8 bits with a
-    note; ``dicom``: options of DICOM files, a ``vg.Dicom``."""
+    note; ``dicom``: options of DICOM files, a ``vg.Dicom``; ``own``: set while stored numbers are read."""
 
     noted: set[str] | None = None
     depth: Depth | None = None
     keeps_depth: bool = False
     dicom: Any = None
+    own: OwnNumbers | None = None
 
 
 _AS_USUAL = _Reading()
@@ -59,10 +69,15 @@ def scaled_to_8_bits(pixels: AnyArray, full: int = 65535) -> UInt8Array:
     return ((pixels.astype(np.uint32) * 255 + full // 2) // full).astype(np.uint8)
 
 
-def as_read(pixels: AnyArray, name: str) -> AnyArray:
+def as_read(pixels: AnyArray, name: str, stored: str | None = None) -> AnyArray:
     """Convert pixels to the depth that this thread reads. In 8 bits, uint16 pixels are scaled, with a note, and others
-    stay unchanged. ``name``: of the image, for the note. Raises DecodeError as ``in_depth`` does."""
-    _, depth, keeps_depth, _ = _reading.get()
+    stay unchanged. ``name``: of the image, for the note. ``stored``: kind and bits of the numbers in its file, such as
+    "uint12"; None if the dtype says it. Raises DecodeError as ``in_depth`` does."""
+    _, depth, keeps_depth, _, own = _reading.get()
+    if own is not None:
+        pixels = in_native_order(pixels)
+        own.depth = stored or pixels.dtype.name
+        return pixels
     if depth is not None:
         return in_depth(pixels, depth, name)
     if keeps_depth and depth_of(in_native_order(pixels).dtype) is not None:
@@ -75,13 +90,18 @@ def as_read(pixels: AnyArray, name: str) -> AnyArray:
 
 def reads_unchanged(depth: Depth) -> bool:
     """True if ``as_read`` does not change images of this depth."""
-    _, wanted, keeps_depth, _ = _reading.get()
-    return depth is wanted or (wanted is None and (keeps_depth or not depth.is_deep))
+    _, wanted, keeps_depth, _, own = _reading.get()
+    return own is not None or depth is wanted or (wanted is None and (keeps_depth or not depth.is_deep))
 
 
 def wanted_depth() -> Depth | None:
     """The depth that this thread reads; None for 8 bits with a note."""
     return _reading.get().depth
+
+
+def reads_own_numbers() -> bool:
+    """True within ``own_numbers``."""
+    return _reading.get().own is not None
 
 
 def dicom_options() -> Any:
@@ -125,6 +145,20 @@ def note_once(
     token = _reading.set(_Reading(noted, depth, keeps_depth, dicom))
     try:
         yield
+    finally:
+        _reading.reset(token)
+
+
+@contextmanager
+def own_numbers() -> Iterator[OwnNumbers]:
+    """Context manager: this thread reads the stored numbers, of any dtype.
+
+    Gray DICOM files have values after slope and intercept, unless they have 8 bits, which are read as elsewhere.
+    """
+    own = OwnNumbers()
+    token = _reading.set(_Reading(set(), Depth.FLOAT32, own=own))
+    try:
+        yield own
     finally:
         _reading.reset(token)
 

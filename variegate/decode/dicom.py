@@ -18,7 +18,7 @@ import numpy as np
 
 from variegate.arrays import AnyArray, ImageArray
 from variegate.checks import integer, refused
-from variegate.decode.depth import as_read, dicom_options, note_depth, wanted_depth
+from variegate.decode.depth import as_read, dicom_options, note_depth, reads_own_numbers, wanted_depth
 from variegate.decode.limits import check_pixels, check_side, open_image_file, packbits_length
 from variegate.decode.plugins import DICOM_META_AT
 from variegate.errors import DecodeError, one_line
@@ -223,6 +223,12 @@ def _coded_size(code: bytes) -> tuple[int, int]:
 def _gray(dataset: Any, stored: AnyArray, frame: int, options: Dicom, path: str) -> ImageArray:
     """[H, W]: values in their own units, or shares of a window, in the depth that this thread reads."""
     depth = wanted_depth()
+    if reads_own_numbers():
+        if dataset.BitsAllocated > 8:
+            values = _values(dataset, stored, frame, path)[0].astype(np.float32)
+            is_float = stored.dtype.kind == "f"
+            return as_read(values, path, None if is_float else f"int{int(dataset.BitsStored)}")
+        depth = None
     if depth is None and stored.dtype.itemsize > 1:
         note_depth(path, _NOTE)
 
@@ -316,8 +322,8 @@ def _color(dataset: Any, stored: AnyArray, kind: str, path: str) -> ImageArray:
         bits = 8 * stored.dtype.itemsize
     if stored.dtype.kind != "u" or bits > 16:
         raise DecodeError(path, f"color of {stored.dtype}; accepted: unsigned integers of 8 or 16 bits")
-    if bits > 8:
+    if bits > 8 and not reads_own_numbers():
         full = (1 << bits) - 1
         levels = np.minimum(stored, full).astype(np.uint32)
         stored = ((levels * 65535 + full // 2) // full).astype(np.uint16)
-    return as_read(np.ascontiguousarray(stored), path)
+    return as_read(np.ascontiguousarray(stored), path, f"uint{bits}")

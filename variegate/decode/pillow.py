@@ -10,7 +10,15 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from variegate.arrays import AnyArray, ImageArray, UInt8Array
-from variegate.decode.depth import ADVICE, as_read, in_depth, note_depth, scaled_to_8_bits, wanted_depth
+from variegate.decode.depth import (
+    ADVICE,
+    as_read,
+    in_depth,
+    note_depth,
+    reads_own_numbers,
+    scaled_to_8_bits,
+    wanted_depth,
+)
 from variegate.decode.header import as_stored, pillow_orientation
 from variegate.decode.limits import (
     FORMATS,
@@ -162,20 +170,29 @@ class PillowFile:
         with self._errors, pillow_limit.lifted(image.height, image.width):
             values, full = self._deep_values()
             turn = pillow_orientation(image) if orientation is None else orientation
+        stored = None
+        if image.format == "TIFF":
+            bits = image.tag_v2[_BITS_PER_SAMPLE]  # type: ignore[attr-defined]
+            stored = f"{'float' if image.mode == 'F' else 'int'}{bits[0] if isinstance(bits, tuple) else bits}"
         if full:
-            values = _as_uint16(values, full)
+            stored = f"uint{full.bit_length()}"
+            if reads_own_numbers():
+                values = np.clip(values, 0, full).astype(np.uint16)
+            else:
+                values = _as_uint16(values, full)
+                full = 65535
             if _is_negative(image):
-                values = np.uint16(65535) - values
-        values = as_read(values, self._path)
+                values = np.uint16(full) - values
+        values = as_read(values, self._path, stored)
         height, width, stored_channels = values.shape
         has_alpha = stored_channels in (2, 4)
         colors = values[:, :, : stored_channels - has_alpha]
         shown = (width, height) if turn >= 5 else (height, width)
         img_HWC = np.empty((*shown, channels), values.dtype)
-        stored = as_stored(img_HWC, turn)
-        stored[:, :, :3] = colors
+        unturned = as_stored(img_HWC, turn)
+        unturned[:, :, :3] = colors
         if channels == len("RGBA"):
-            stored[:, :, 3] = values[:, :, -1] if has_alpha else Depth.named(values.dtype.name).white
+            unturned[:, :, 3] = values[:, :, -1] if has_alpha else Depth.named(values.dtype.name).white
         return img_HWC
 
     def _deep_values(self) -> tuple[AnyArray, int]:
@@ -387,6 +404,8 @@ def _deep_numbers(image: Image.Image, name: str) -> AnyArray:
 
 
 def _in_depth(pixels: AnyArray, depth: Depth | None, keeps_depth: bool, mode: str, name: str) -> ImageArray:
+    if reads_own_numbers():
+        return as_read(pixels, name)
     if not keeps_depth:
         return in_depth(pixels, Depth.UINT8 if depth is None else depth, name)
     if depth_of(pixels.dtype) is None:

@@ -20,7 +20,7 @@ from variegate.options.shared import (
 )
 
 # Bounds beyond which an image or a class is odd, unless more than a quarter of the data set is.
-DARK, BRIGHT, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.05, 4.0, 10.0
+DARK, BRIGHT, CLIPPED, LOW_CONTRAST, ASPECT, IMBALANCE = 0.25, 0.75, 0.5, 0.05, 4.0, 10.0
 NEAR_DISTANCE = 5
 
 
@@ -174,6 +174,16 @@ class ThresholdOptions(Options):
         float | None,
         Opt(
             f"Bright: 95% of the pixels have a luminance above this. By default {BRIGHT}, or more in bright data sets.",
+            "Thresholds",
+            ge=0,
+            le=1,
+        ),
+    ] = None
+    clipped: Annotated[
+        float | None,
+        Opt(
+            "Clipped: a share of the pixels above this has the least or the greatest value, in images of more than 8 "
+            f"bits. By default {CLIPPED}, or more in data sets of such images.",
             "Thresholds",
             ge=0,
             le=1,

@@ -31,6 +31,7 @@ from variegate.apps.check.findings import (
 )
 from variegate.apps.check.judging import judge, thresholds_for
 from variegate.apps.check.scan import Scan
+from variegate.apps.check.values import Windows
 from variegate.data.base import SourceError, summarize_names
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
@@ -192,7 +193,9 @@ class Checking:
         table = scan.table()
         if not len(table):
             raise SourceError("no image in what was given; expected one at least")
-        return table
+        windows = Windows(table)
+        self.notes += windows.notes()
+        return windows.applied(table)
 
     def _plan(self) -> str:
         """A digest of all that the measures depend on."""

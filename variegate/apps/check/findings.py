@@ -44,7 +44,10 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("empty", True, "has no bytes, or no pixels"),
         FindingKind("wrong_extension", False, "holds another kind of image than its name says"),
         FindingKind("unusual_mode", False, "has pixels of a kind that changes on the way to RGB"),
-        FindingKind("deep", False, "has more than 8 bits a channel, which are scaled to 8 bits, or refused"),
+        FindingKind("not_finite", True, "has NaN or infinite values"),
+        FindingKind("deep", False, "has more than 8 bits a channel, of which 8 are read unless depth= is given"),
+        FindingKind("mixed_depths", False, "images have numbers of several kinds"),
+        FindingKind("value_range", False, "the values use a small part of black to white, or are beyond it"),
         FindingKind("exif_turned", False, "is turned or mirrored by its EXIF orientation"),
         FindingKind("tiny", False, "has far fewer pixels than the others"),
         FindingKind("huge", False, "has far more pixels than the others"),
@@ -52,6 +55,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("blank", True, "has one color"),
         FindingKind("dark", False, "is too dark"),
         FindingKind("bright", False, "is too bright"),
+        FindingKind("clipped", False, "has its least or greatest value in many pixels"),
         FindingKind("low_contrast", False, "has hardly any contrast"),
         FindingKind("blurred", False, "is not sharp"),
         FindingKind("duplicates", False, "has the same pixels as another image"),
@@ -65,6 +69,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
     )
 }
 MARKED = "marked"
+# ``depth`` of images whose values need no window.
+BYTE = "uint8"
 
 # In the order of reports: serious ones first.
 KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
@@ -102,7 +108,8 @@ class DataFinding:
 
 _FINDING = pa.struct([("finding", pa.string()), ("measure", pa.float64()), ("group", pa.int64()), ("why", pa.string())])
 
-# Measures of pixels are null where ``error`` is not. Luminance is (299 R + 587 G + 114 B) / 1000, 0 to 1.
+# Measures of pixels are null where ``error`` is not. Luminance is (299 R + 587 G + 114 B) / 1000: 0 to 1; of images of
+# more than 8 bits, on the scale of the middle image's ``low`` to ``high``.
 SCHEMA = pa.schema(
     [
         ("split", pa.string()),  # train, test; the two others: images next to class folders
@@ -113,13 +120,14 @@ SCHEMA = pa.schema(
         ("error", pa.string()),  # why it does not decode
         ("warning", pa.string()),  # the decoder's warning, although it returned an image
         ("bytes", pa.int64()),  # of the file; of the pixels, where they are stored as such
-        ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ...; null for pixels
+        ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ..., or NPY, DICOM; null for pixels
         ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...; RGB;16 for color of 16 bits
+        ("depth", pa.string()),  # of its numbers: uint8, uint12, int16, float32, ...; null if 8 of more bits are read
         ("orientation", pa.int8()),  # EXIF, 1 to 8
         ("is_truncated", pa.bool_()),
         ("height", pa.int32()),  # upright
         ("width", pa.int32()),
-        ("mean", pa.list_(pa.float64())),  # by channel of RGB, 0 to 1
+        ("mean", pa.list_(pa.float64())),  # by channel of RGB: shares of white, which is 1 unless numbers are unsigned
         ("std", pa.list_(pa.float64())),
         ("brightness", pa.float64()),  # mean luminance
         ("dark_end", pa.float64()),  # the luminance below which 5 % of the pixels are
@@ -127,6 +135,13 @@ SCHEMA = pa.schema(
         ("contrast", pa.float64()),  # standard deviation of luminance
         ("entropy", pa.float64()),  # of the histogram of luminance, in bits
         ("sharpness", pa.float64()),  # see variegate/apps/check/pixels.py
+        ("least", pa.float64()),  # of all channels, in the image's own numbers
+        ("greatest", pa.float64()),
+        ("clipped_low", pa.float64()),  # share of the pixels with the least value: in all channels, or as luminance
+        ("clipped_high", pa.float64()),  # ... with the greatest value
+        ("low", pa.float64()),  # the value that 0.1 % of the values are below; null for 8 bits
+        ("high", pa.float64()),  # ... are above
+        ("not_finite", pa.float64()),  # share of the pixels with NaN or infinity; null for 8 bits
         ("pixel_hash", pa.binary(16)),  # of size and pixels
         ("look_hash", pa.uint64()),  # perceptual
         ("mirror_hash", pa.uint64()),  # the perceptual hash of the mirrored image
@@ -230,6 +245,12 @@ class CheckResult:
         """Number of images of each split."""
         counted = Counter(self.table["split"].to_pylist())
         return {split: counted[split] for split in self.sources}
+
+    @property
+    def depths(self) -> dict[str, int]:
+        """Number of train images per kind of numbers, such as uint8 and uint16."""
+        train = self.table.filter(pc.equal(self.table["split"], "train"))
+        return dict(Counter(train["depth"].drop_null().to_pylist()).most_common())
 
     @property
     def class_sizes(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.apps.check.findings import READ, DataFinding, coded, floats
+from variegate.apps.check.findings import BYTE, READ, DataFinding, coded, floats
 from variegate.apps.check.sample import DEEP, DEEP_GRAY
+from variegate.apps.check.values import Windows, clipping_of, white_of
 from variegate.arrays import BoolArray, Float64Array
-from variegate.options.datasets import ASPECT, BRIGHT, DARK, IMBALANCE, LOW_CONTRAST, ThresholdOptions
+from variegate.data.base import summarize_names
+from variegate.io.amounts import pluralize
+from variegate.options.datasets import ASPECT, BRIGHT, CLIPPED, DARK, IMBALANCE, LOW_CONTRAST, ThresholdOptions
 
 Values = Float64Array
 # A kind of finding, the rows that have it, its measure by row, and the sentence of a row.
@@ -61,8 +65,13 @@ _TURNS = {
 }
 # A single color, except for rounding, as in JPEG.
 _BLANK = 1.0 / 255
+# Of more than 8 bits, rounding is finer.
+_BLANK_DEEP = 1e-6
 # With more contrast a dark or bright image has lines on its white, or lights in its night, and is meant so.
 _DRAWN = 0.12
+# Of white: most values are below it if a bit or more is unused; and the part by which floats may be beyond it.
+_DIM = 0.5
+_OVERSHOOT = 0.1
 # Smaller ones have too few edges for a verdict on their sharpness.
 _LEAST_SIDE = 16
 
@@ -71,6 +80,7 @@ _LEAST_SIDE = 16
 class Thresholds:
     """An image is found fault with that lies beyond: below ``dark`` (with ``bright_end``), ``low_contrast``
     (``contrast``), ``blurred`` (``sharpness``) and ``tiny``, above ``bright`` (``dark_end``), ``huge`` and ``aspect``.
+    Above ``clipped`` is the larger of ``clipped_low`` and ``clipped_high``.
     ``tiny`` and ``huge``: pixels, as the side of a square; ``aspect``: the longer side by the shorter. ``imbalance``:
     ratio of the sizes of the largest and the smallest class."""
 
@@ -82,6 +92,7 @@ class Thresholds:
     huge: float
     aspect: float
     imbalance: float
+    clipped: float
 
 
 def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFinding]:
@@ -95,7 +106,7 @@ def judge(table: pa.Table, thresholds: Thresholds | None = None) -> list[DataFin
             split, index, file = (column[row].as_py() for column in names)
             number = None if measure is None else float(measure[row])
             found.append(DataFinding(split, index, file, finding, number, None, why(row)))
-    return [*found, *_of_classes(table, thresholds)]
+    return [*found, *_of_depths(table), *_of_classes(table, thresholds)]
 
 
 def _of_files(table: pa.Table) -> Iterator[Verdict]:
@@ -135,24 +146,94 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     modes, mode_of = coded(table["mode"])
     is_read = pc.is_in(table["split"], pa.array(READ)).to_numpy()
     counts = np.bincount(mode_of[is_read & (mode_of >= 0)], minlength=len(modes))
-    are_deep = [mode in DEEP_GRAY or mode.endswith(DEEP) for mode in modes]
+    depths = table["depth"].to_pylist()
+    is_deep = _are_deep(table)
+    of_deep = {mode_of[row] for row in np.flatnonzero(is_deep)}
     is_unusual = [
-        mode not in _USUAL_MODES and not are_deep[i] and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
+        mode not in _USUAL_MODES and i not in of_deep and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
     ]
 
     def unusual(row: int) -> str:
         return f"its pixels are {modes[mode_of[row]]}, which become RGB"
 
     def deep(row: int) -> str:
-        outcome = "which are refused" if has_error[row] else "scaled to 8 bits over their full range"
-        return f"its pixels are {modes[mode_of[row]]}, {outcome}"
+        if depths[row] is None:
+            outcome = "which are refused" if has_error[row] else "of which 8 bits are read"
+            return f"its pixels are {modes[mode_of[row]]}, {outcome}"
+        return f"its numbers are {depths[row]}: {_reading_of(depths[row])}"
 
     def turned(row: int) -> str:
         return f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}"
 
     yield "unusual_mode", np.array([*is_unusual, False])[mode_of], None, unusual
-    yield "deep", np.array([*are_deep, False])[mode_of], None, deep
+    yield "deep", is_deep & (not _is_most(is_deep, table)), None, deep
     yield "exif_turned", turns > 1, turns, turned
+
+
+def _are_deep(table: pa.Table) -> BoolArray:
+    """Images of more than 8 bits, even if only 8 bits are read."""
+    pairs = zip(table["mode"].to_pylist(), table["depth"].to_pylist(), strict=True)
+    found = [depth not in (None, BYTE) or mode in DEEP_GRAY or (mode or "").endswith(DEEP) for mode, depth in pairs]
+    return np.array(found, np.bool_)
+
+
+def _is_most(rows: BoolArray, table: pa.Table) -> bool:
+    """True if most images that loaders read are among ``rows``."""
+    is_read = pc.is_in(table["split"], pa.array(READ)).to_numpy()
+    return bool(2 * (rows & is_read).sum() > is_read.sum())
+
+
+def _reading_of(depth: str) -> str:
+    if depth.startswith("uint"):
+        return "files are read in 8 bits unless depth='uint16' or 'float32' is given"
+    return "depth='float32' keeps them; without it, DICOM files are windowed, and other files refused"
+
+
+def _of_depths(table: pa.Table) -> Iterator[DataFinding]:
+    is_usually_deep = _is_most(_are_deep(table), table)
+    for split in READ:
+        rows = table.filter(pc.and_(pc.equal(table["split"], split), pc.is_valid(table["depth"])))
+        counts = Counter(rows["depth"].to_pylist()).most_common()
+        for depth, count in counts:
+            if is_usually_deep and depth != BYTE:
+                why = f"{pluralize(count, 'image')} of {depth}: {_reading_of(depth)}"
+                yield DataFinding(split, None, None, "deep", float(count), None, why)
+        if len(counts) > 1:
+            amounts = ", ".join(f"{count:,} of {depth}" for depth, count in counts)
+            files = rows.filter(pc.not_equal(rows["depth"], counts[0][0]))["file"].to_pylist()
+            why = f"images have numbers of several kinds: {amounts}; not {counts[0][0]}: {summarize_names(files)}"
+            yield DataFinding(split, None, None, "mixed_depths", float(len(counts)), None, why)
+    train = table.filter(pc.equal(table["split"], "train"))
+    for depth, (low, high) in Windows(train).of.items():
+        rows = train.filter(pc.equal(train["depth"], depth))
+        greatest = pc.max(rows["greatest"]).as_py()
+        problem = _range_problem(pluralize(len(rows), f"{depth} image"), depth, greatest, low, high)
+        if problem is not None:
+            yield DataFinding("train", None, None, "value_range", high, None, problem)
+
+
+def _range_problem(images: str, depth: str, greatest: float, low: float, high: float) -> str | None:
+    """A sentence on values that are not from black to white, with the window that mends it; None for others. ``low``,
+    ``high``: of the middle image."""
+    white = white_of(depth)
+    if not depth.startswith("uint"):
+        window = f"T.Window({(low + high) / 2:.4g}, {high - low:.4g})"
+        middle = f"the middle one of {images} has values from {low:,.4g} to {high:,.4g}"
+        if low < -_OVERSHOOT or high > 1 + _OVERSHOOT:
+            return f"{middle}, beyond black (0) and white (1), where many operations clip; begin with {window}"
+        is_dark = high < _DIM and low < high
+        return f"{middle}, and white is 1, so that images are dark; begin with {window}" if is_dark else None
+    if high >= _DIM * white:
+        return None
+    is_limit = greatest < _DIM * white
+    bits = int(greatest if is_limit else high).bit_length() or 1
+    # Loaders scale numbers of fewer bits to 16.
+    top = ((1 << bits) - 1) * 65535 / white
+    if is_limit:
+        use = f"{bits} of {depth.removeprefix('uint')} bits are used in {images}: the greatest value is {greatest:,.0f}"
+    else:
+        use = f"the middle one of {images} has values up to {high:,.0f}"
+    return f"{use}, and white is {white:,.0f}, so that images are dark; begin with T.Window({top / 2:g}, {top:g})"
 
 
 def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
@@ -162,15 +243,18 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
     height = floats(table, "height")
     width = floats(table, "width")
     side, aspect = (np.where(decodes, values, np.nan) for values in _sizes(height, width))
-    means = _by_channel(table, "mean")
-    stds = _by_channel(table, "std")
+    windows = Windows(table)
+    means, stds = windows.shares(_by_channel(table, "mean"), _by_channel(table, "std"))
     spread = stds.max(axis=1)
     light = floats(table, "bright_end")
     shade = floats(table, "dark_end")
     contrast = floats(table, "contrast")
     sharpness = floats(table, "sharpness")
+    clipped = clipping_of(table)
+    not_finite = floats(table, "not_finite")
     with np.errstate(invalid="ignore"):
-        is_blank = spread <= _BLANK
+        is_blank = spread <= np.where(windows.is_deep, _BLANK_DEEP, _BLANK)
+        is_clipped = (clipped > limits.clipped) & ~is_blank
         is_faint = ~is_blank & (contrast < _DRAWN)
         # A saturated blue has little luminance, and a saturated yellow much, without being under- or overexposed.
         is_dark = (light < limits.dark) & (means.max(axis=1) < limits.dark) & is_faint
@@ -189,6 +273,12 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
 
         return finding, holds, measure, why
 
+    def why_clipped(row: int) -> str:
+        is_high = table["clipped_high"][row].as_py() == clipped[row]
+        end = "greatest" if is_high else "least"
+        value = table[end][row].as_py()
+        return f"{clipped[row]:.1%} of it has its {end} value, {value:,.6g}; more than {limits.clipped:.1%}"
+
     size = "{width:.0f} x {height:.0f} pixels, "
     darkness = "95 % of it has luminance up to {value:.3f}, below {limit:.3f}"
     brightness = "95 % of it has luminance from {value:.3f} on, above {limit:.3f}"
@@ -200,6 +290,8 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
     yield verdict("blank", is_blank, spread, _BLANK, "all pixels have one color")
     yield verdict("dark", is_dark, light, limits.dark, darkness)
     yield verdict("bright", is_bright, shade, limits.bright, brightness)
+    yield "clipped", is_clipped, clipped, why_clipped
+    yield "not_finite", not_finite > 0, not_finite, lambda row: f"{not_finite[row]:.3%} of it is NaN or infinite"
     yield verdict("low_contrast", is_flat, contrast, limits.low_contrast, flatness)
     yield verdict("blurred", is_blurred, sharpness, limits.blurred, "sharpness is {value:.3f}, below {limit:.3f}")
 
@@ -242,7 +334,8 @@ def _of_classes(table: pa.Table, thresholds: Thresholds) -> Iterator[DataFinding
 
 def thresholds_for(table: pa.Table, options: ThresholdOptions | None = None) -> Thresholds:
     """Thresholds from the train split, applied to all splits. ``table``: of ``MEASURED``."""
-    columns = table.select(["height", "width", "dark_end", "bright_end", "contrast", "sharpness"])
+    names = ["height", "width", "dark_end", "bright_end", "contrast", "sharpness", "low", "clipped_low", "clipped_high"]
+    columns = table.select(names)
     train = columns.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_null(table["error"])))
     side, aspect = _sizes(floats(train, "height"), floats(train, "width"))
     sides = np.log(np.maximum(side, 1))
@@ -256,6 +349,7 @@ def thresholds_for(table: pa.Table, options: ThresholdOptions | None = None) -> 
         "huge": math.exp(_size_fence(sides, 1)),
         "aspect": 1 / _below(1 / aspect, 1 / ASPECT, _log, math.exp),
         "imbalance": IMBALANCE,
+        "clipped": 1 - _below(1 - clipping_of(train), 1 - CLIPPED, _logit, _from_logit),
     }
     set_by_user = {name: value for name in found if (value := getattr(options, name, None)) is not None}
     return Thresholds(**(found | set_by_user))

@@ -35,19 +35,24 @@ class PixelMeasures(NamedTuple):
     """``mean``, ``std``: by channel of RGB, 0 to 1. ``brightness``: mean luminance. ``dark_end``, ``bright_end``: the
     luminance that 5 % and 95 % of the pixels do not exceed. ``contrast``: standard deviation of luminance. ``entropy``:
     of its histogram of 256 levels, 0 to 8 bits. ``sharpness``: 1 / s for edges blurred by a Gaussian of s pixels, about
-    2 at most; None where there is no edge to judge by.
+    2 at most; None where there is no edge to judge by. ``least``, ``greatest``: levels of any channel.
+    ``clipped_low``, ``clipped_high``: shares of the pixels that have the least and the greatest luminance of the image.
 
     ``brightness`` is exact; the others go by luminance in whole levels, as Pillow's mode L has it.
     """
 
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
     brightness: float
     dark_end: float
     bright_end: float
     contrast: float
     entropy: float
     sharpness: float | None
+    least: float
+    greatest: float
+    clipped_low: float
+    clipped_high: float
 
 
 def measure_pixels(image: UInt8Array) -> PixelMeasures:
@@ -73,15 +78,22 @@ def measure_pixels(image: UInt8Array) -> PixelMeasures:
     total = int(histogram @ levels)
     squares = int(histogram @ levels**2)
     shares = histogram[histogram > 0] / pixels
+    # Only black has luminance 0, and luminance 255 needs white: most pictures are not read again.
+    least = 0 if histogram[0] else image.min()
+    greatest = 255 if histogram[-1] else image.max()
     return PixelMeasures(
-        (mean[0], mean[1], mean[2]),
-        (std[0], std[1], std[2]),
+        mean,
+        std,
         brightness,
         dark_end,
         bright_end,
         max(0, pixels * squares - total * total) ** 0.5 / (255 * pixels),
         max(0.0, float(-(shares * np.log2(shares)).sum())),
         sharpness_of(blocks),
+        float(least),
+        float(greatest),
+        float(shares[0]),
+        float(shares[-1]),
     )
 
 

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from variegate.apps.check.findings import BYTE
 from variegate.apps.check.fingerprint import Fingerprint, fingerprint
 from variegate.apps.check.pixels import PixelMeasures, measure_pixels
-from variegate.arrays import UInt8Array
+from variegate.apps.check.values import ValueMeasures, measure_values
+from variegate.arrays import AnyArray, ImageArray, UInt8Array
 from variegate.checks import as_integer
 from variegate.data.base import Item, SampleRef
 from variegate.data.folder import FLAT_CLASS
 from variegate.data.labels import MOST_LABEL, NO_LABEL
 from variegate.decode import PillowFile, checked_header, decode_jpeg_warned, is_complete, is_jpeg
 from variegate.decode.channels import NUMPY, read_channels
-from variegate.decode.depth import note_once
+from variegate.decode.depth import own_numbers
 from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError
 
 Image_HWC = UInt8Array
 T = TypeVar("T")
 Row = tuple[Any, ...]
+# A function of an image.
+Measure: TypeAlias = Callable[[ImageArray], T]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TIFF = (b"II*\0", b"MM\0*")
@@ -42,43 +47,36 @@ FIELDS = (
     "bytes",
     "kind",
     "mode",
+    "depth",
     "orientation",
     "is_truncated",
     "height",
     "width",
     *PixelMeasures._fields,
+    *ValueMeasures._fields,
     *Fingerprint._fields,
 )
-# Pillow's modes of more than 8 bits, and suffixes of modes of 16-bit color images.
+# Pillow's modes of more than 8 bits, and the suffix of modes of color images.
 DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 DEEP = ";16"
-_UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(Fingerprint._fields))
+# By the kind of a dtype.
+_GRAY_MODES = {"u": DEEP_GRAY[0], "i": "I", "f": "F"}
+_UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(ValueMeasures._fields) + len(Fingerprint._fields))
 
 
 def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], classes: Sequence[str]) -> Row:
     """``key``: name in the table; ``name``: name in messages. Errors of the sample never raise: any error of a storage,
     a decoder or a user's data set becomes its ``error``."""
     facts, label, size, measures = FileFacts(), NO_LABEL, None, None
-    noted: set[str] = set()  # not empty if pixels of 16 bits are scaled
     try:
-        with note_once(noted):
+        with own_numbers():
             item = fetch()
         whole = as_integer(item.label)
         # A float, or an array for each sample, is no class.
         label = NO_LABEL if whole is None or not NO_LABEL <= whole <= MOST_LABEL else whole
-        if isinstance(item.data, np.ndarray):
-            size = item.data.nbytes
-            measures = _measure_array(item.data, facts, bool(noted))
-        else:
-            data = item.data if isinstance(item.data, bytes) else bytes(item.data)
-            size = len(data)
-            if data.startswith(NUMPY) or is_dicom(data):
-                with note_once(noted):
-                    pixels = read_channels(data, str(name))
-                assert pixels is not None
-                measures = _measure_array(pixels, facts, bool(noted))
-            else:
-                measures = facts.read(data, str(name), _measure)
+        data = item.data if isinstance(item.data, (bytes, np.ndarray)) else bytes(item.data)
+        size = data.nbytes if isinstance(data, np.ndarray) else len(data)
+        measures = facts.read(data, str(name), partial(_measure, facts))
     except DecodeError as error:
         facts.error = error.reason
     except MemoryError:
@@ -101,6 +99,7 @@ def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], cla
         size,
         facts.kind,
         facts.mode,
+        facts.depth,
         facts.orientation,
         facts.is_truncated,
         facts.height,
@@ -109,33 +108,23 @@ def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], cla
     )
 
 
-def _measure(image: Image_HWC) -> Row:
-    return (*measure_pixels(image), *fingerprint(image))
-
-
-def _measure_array(image: UInt8Array, facts: FileFacts, is_deep: bool) -> Row | None:
-    """``is_deep``: it had 16 bits."""
-    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (1, 3):
-        facts.error = f"pixels {image.dtype} {list(image.shape)}; accepted: uint8 [H, W, 3] or [H, W, 1]"
-        return None
-    facts.mode = "L" if image.shape[2] == 1 else "RGB"
-    if is_deep:
-        facts.mode = DEEP_GRAY[0] if image.shape[2] == 1 else f"RGB{DEEP}"
-    facts.height, facts.width = image.shape[:2]
-    if not image.size:
-        facts.error = f"it has no pixels ({facts.width} x {facts.height})"
-        return None
-    return _measure(np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3))))
+def _measure(facts: FileFacts, image: ImageArray) -> Row:
+    if facts.depth is None or facts.depth == BYTE:
+        return (*measure_pixels(image), *ValueMeasures(), *fingerprint(image))
+    look, values, found = measure_values(image, facts.depth)
+    return (*look, *values, *found)
 
 
 @dataclass
 class FileFacts:
     """``height``, ``width``: upright, by the header where the image does not decode; None where that is not read
-    either. ``error``: why it does not decode. ``warning``: the decoder's warning about an image that it returned. The
-    rest is as in the columns of ``SCHEMA``."""
+    either. ``error``: why it does not decode. ``warning``: the decoder's warning about an image that it returned.
+    ``depth``: kind and bits of its numbers; None if only 8 of more bits are read. The rest is as in the columns of
+    ``SCHEMA``."""
 
     kind: str | None = None
     mode: str | None = None
+    depth: str | None = None
     orientation: int = 1
     height: int | None = None
     width: int | None = None
@@ -143,18 +132,49 @@ class FileFacts:
     error: str | None = None
     warning: str | None = None
 
-    def read(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T | None:
-        """Fill in the fields for a file's bytes. Returns the result of ``measure`` for its pixels uint8 [H, W, 3],
-        upright, or None with ``error`` set."""
+    def read(self, data: bytes | AnyArray, name: str, measure: Measure[T]) -> T | None:
+        """Fill in the fields for a file's bytes, or an array. Returns the result of ``measure`` for its upright pixels,
+        or None with ``error`` set. Pixels are uint8 [H, W, 3], or numbers of more bits [H, W, 1 or 3]."""
         try:
-            return self._read_jpeg(data, name, measure) if is_jpeg(data) else self._read_other(data, name, measure)
+            if isinstance(data, np.ndarray):
+                return self._read_array(data, data.dtype.name, measure)
+            if is_jpeg(data):
+                return self._read_jpeg(data, name, measure)
+            if data.startswith(NUMPY) or is_dicom(data):
+                return self._read_numbers(data, name, measure)
+            return self._read_other(data, name, measure)
         except DecodeError as error:
             self.error = error.reason
             self.is_truncated = self.is_truncated or error.reason.startswith("truncated")
             return None
 
-    def _read_jpeg(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T:
+    def _read_array(self, image: AnyArray, depth: str, measure: Measure[T]) -> T:
+        """``depth``: of its file, or its dtype."""
+        if image.dtype.kind not in _GRAY_MODES or image.ndim != 3 or image.shape[2] not in (1, 3):
+            raise DecodeError("", f"pixels {image.dtype} {list(image.shape)}; accepted: [H, W, 3] or [H, W, 1]")
+        is_deep = image.dtype != np.uint8
+        is_gray = image.shape[2] == 1
+        self.depth = depth if is_deep else BYTE
+        self.mode = "L" if is_gray else "RGB"
+        if is_deep:
+            self.mode = _GRAY_MODES[image.dtype.kind] if is_gray else f"RGB{DEEP}"
+        self.height, self.width = image.shape[:2]
+        if not image.size:
+            raise DecodeError("", f"it has no pixels ({self.width} x {self.height})")
+        if not is_deep:
+            image = np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
+        return measure(image)
+
+    def _read_numbers(self, data: bytes, name: str, measure: Measure[T]) -> T:
+        self.kind = "NPY" if data.startswith(NUMPY) else "DICOM"
+        with own_numbers() as own:
+            pixels = read_channels(data, name)
+        assert pixels is not None
+        return self._read_array(pixels, own.depth, measure)
+
+    def _read_jpeg(self, data: bytes, name: str, measure: Measure[T]) -> T:
         self.kind = "JPEG"
+        self.depth = BYTE
         self.is_truncated = not is_complete(data)
         header = checked_header(data, name)
         # Phones write a film, or notes of their own, behind the picture's end. A thumbnail's end comes before the
@@ -169,7 +189,7 @@ class FileFacts:
             self.is_truncated = self.is_truncated or _PREMATURE in warning.lower()
         return measure(image)
 
-    def _read_other(self, data: bytes, name: str, measure: Callable[[Image_HWC], T]) -> T:
+    def _read_other(self, data: bytes, name: str, measure: Measure[T]) -> T:
         self.is_truncated = _is_cut_off(data)
         with PillowFile(data, name) as file:
             self.kind = file.kind
@@ -179,9 +199,32 @@ class FileFacts:
             self.orientation = file.orientation()
             self.height, self.width = file.oriented_size
             # Pillow turns TIFFs itself, and says then that they are upright.
-            image = file.decode(None if file.kind == "TIFF" else self.orientation)
+            turn = None if file.kind == "TIFF" else self.orientation
+            is_deep = file.bits > 8 or file.has_other_numbers
+            is_gray = file.is_gray
+            image = None if is_deep else file.decode(turn)
+        if image is None:
+            image = self._read_deep(data, name, turn, is_gray)
+        else:
+            self.depth = BYTE
         self.height, self.width = image.shape[:2]
         return measure(image)
+
+    def _read_deep(self, data: bytes, name: str, turn: int | None, is_gray: bool) -> ImageArray:
+        """The stored numbers; uint8 of color of formats that are read in 8 bits, such as AVIF."""
+        try:
+            with own_numbers() as own:
+                image = read_channels(data, name) if self.kind == "TIFF" else None
+                if image is None:
+                    with PillowFile(data, name) as file:
+                        image = file.decode(turn, "L" if is_gray else "RGB")
+            self.depth = own.depth
+            return image
+        except DecodeError:
+            if is_gray:
+                raise
+        with PillowFile(data, name) as file:
+            return file.decode(turn)
 
 
 def _is_cut_off(data: bytes) -> bool:

@@ -12,7 +12,7 @@ from variegate.apps.check.findings import SCHEMA, DataFinding
 from variegate.apps.check.judging import Thresholds, judge, thresholds_for
 from variegate.options.datasets import ThresholdOptions
 
-LIMITS = Thresholds(0.25, 0.75, 0.05, 1.2, 30, 2000, 4, 10)
+LIMITS = Thresholds(0.25, 0.75, 0.05, 1.2, 30, 2000, 4, 10, 0.5)
 COLUMNS = pa.schema([one for one in SCHEMA if one.name != "findings"])
 UNMEASURED = dict.fromkeys(("mean", "std", "brightness", "dark_end", "bright_end", "contrast", "entropy", "sharpness"))
 

@@ -157,7 +157,7 @@ def test_very_many_findings_make_no_large_file(tmp_path: Path) -> None:
 
 def test_thresholds_stand_in_their_histograms(tmp_path: Path) -> None:
     result = small_result()
-    result.thresholds = Thresholds(0.25, 0.75, 0.25, 0.01, 20.0, float("inf"), 4.0, 10.0)
+    result.thresholds = Thresholds(0.25, 0.75, 0.25, 0.01, 20.0, float("inf"), 4.0, 10.0, 0.5)
     write_report(tmp_path / "report.html", result)
     charts = re.findall(r"<strong>(\w+).*?</figure>", (tmp_path / "report.html").read_text("utf-8"), re.DOTALL)
     assert charts == ["Size", "Aspect", "File", "Brightness", "Contrast", "Sharpness"]
@@ -207,7 +207,7 @@ def test_the_worst_come_first() -> None:
     ("shape", "size"), [((600, 300, 3), (112, 224)), ((9, 2000, 3), (224, 1)), ((20, 30, 1), (30, 20))]
 )
 def test_thumbnails_keep_their_shape(shape: tuple[int, ...], size: tuple[int, int]) -> None:
-    made = thumbnail(np.zeros(shape, np.uint8))
+    made = thumbnail(np.zeros(shape, np.uint8), {})
     assert (made.width, made.height) == size
     assert made.uri is not None
     assert made.uri.startswith("data:image/png" if max(size) * 2 <= SIDE else "data:image/jpeg")

@@ -24,6 +24,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from variegate.apps.check.findings import (
+    BYTE,
     FINDING_KINDS,
     KINDS_SHOWN,
     READ,
@@ -35,6 +36,7 @@ from variegate.apps.check.findings import (
 )
 from variegate.apps.check.report.figures import MEASURES, class_sizes, histograms, limits_of, thumbnails
 from variegate.apps.check.selection import LIST_PREFIX, Found, ImageFinding, choose
+from variegate.apps.check.values import Windows
 from variegate.data.samples import Samples
 from variegate.io.addresses import redact_secrets, redact_url
 from variegate.io.amounts import format_size, pluralize
@@ -65,7 +67,7 @@ def write_report(path: Path | str, result: Any) -> None:
 
 
 def _page(result: Any) -> str:
-    measured = {"height", "width", "class", *(measure.column for measure in MEASURES)}
+    measured = {"height", "width", "class", "clipped_low", "clipped_high", *(measure.column for measure in MEASURES)}
     columns = result.table.select([name for name in result.table.column_names if name in measured])
     splits = {split: columns.filter(pc.equal(result.table["split"], split)) for split in SPLITS}
     splits = {split: table for split, table in splits.items() if len(table)}
@@ -106,7 +108,7 @@ def _page(result: Any) -> str:
         split_names=list(splits),
         charted=list(charted),
         class_of=class_of,
-        pictures=thumbnails(places, result.sources),
+        pictures=thumbnails(places, result.sources, Windows(result.table).of),
         droppable_kinds={kind for kind, _ in droppable},
         classes=class_sizes(charted),
         histograms=histograms(charted, limits),
@@ -143,10 +145,10 @@ def _facts(result: Any, splits: Mapping[str, pa.Table]) -> list[str]:
     for split, table in splits.items():
         size = pc.sum(table["bytes"]).as_py() or 0
         facts.append(f"{pluralize(len(table), 'image')} ({SPLIT_TITLES.get(split, split)}), {format_size(size)}")
-    for column in ("kind", "mode"):
+    for column in ("kind", "mode", "depth"):
         counts = result.table[column].drop_null().value_counts().to_pylist()
         counts.sort(key=lambda pair: (-pair["counts"], pair["values"]))
-        if counts:
+        if counts and [pair["values"] for pair in counts] != [BYTE]:
             facts.append(", ".join(f"{pair['counts']:,} {pair['values']}" for pair in counts[:5]))
     if result.mean and result.std:
         mean, std = (" ".join(f"{one:.3f}" for one in values) for values in (result.mean, result.std))
@@ -216,7 +218,7 @@ MOST_LINES = 40
 # Rows of the table, some 200 bytes each.
 MOST_ROWS = 20_000
 # A larger measure is worse.
-_HIGH_IS_BAD = ("bright", "huge", "extreme_aspect", "imbalance")
+_HIGH_IS_BAD = ("bright", "huge", "extreme_aspect", "imbalance", "clipped", "not_finite")
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ import pyarrow as pa
 from PIL import Image
 
 from variegate.apps.check.findings import floats
-from variegate.arrays import Float64Array, Int64Array, UInt8Array
+from variegate.apps.check.sample import FileFacts
+from variegate.apps.check.values import clipping_of, rendered
+from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt8Array
 from variegate.data.base import SourceError
 from variegate.data.samples import Samples
-from variegate.decode import read_image
+from variegate.decode.depth import own_numbers
 from variegate.errors import DecodeError
 from variegate.io.amounts import format_size
 from variegate.threads import default_threads
@@ -64,6 +66,9 @@ MEASURES = (
     ChartedMeasure("contrast", "Contrast", "standard deviation of luminance"),
     ChartedMeasure("entropy", "Entropy", "of the histogram of luminance, in bits"),
     ChartedMeasure("sharpness", "Sharpness", "how quickly luminance changes", number, True),
+    ChartedMeasure("low", "Low values", "value that 0.1 % of the values are below, in the images' own numbers"),
+    ChartedMeasure("high", "High values", "value that 0.1 % of the values are above, in the images' own numbers"),
+    ChartedMeasure("clipped", "Clipping", "share of the pixels with the least or the greatest value"),
 )
 # Of each threshold, the finding that begins there and the measure it is of. Sizes are given as sides of squares.
 _LIMITS = {
@@ -74,6 +79,7 @@ _LIMITS = {
     "bright": ("bright", "dark_end"),
     "low_contrast": ("low_contrast", "contrast"),
     "blurred": ("blurred", "sharpness"),
+    "clipped": ("clipped", "clipped"),
 }
 
 
@@ -102,6 +108,8 @@ def histograms(charted: Charted, limits: Sequence[tuple[str, ChartedMeasure, flo
 
 
 def _values(table: pa.Table, column: str) -> Float64Array:
+    if column == "clipped":
+        return clipping_of(table)
     if column not in ("pixels", "aspect"):
         return floats(table, column)
     height = floats(table, "height")
@@ -208,7 +216,9 @@ SIDE = 224
 _QUALITY = 72
 # Of all pictures, as base64.
 MOST_BYTES = 12 << 20
-Data = bytes | UInt8Array
+Data = bytes | AnyArray
+# By depth, the values that are black and white: see values.Windows.
+WindowsOf = Mapping[str, tuple[float, float]]
 Place = tuple[str, int]  # split, index
 
 
@@ -225,7 +235,9 @@ class Thumbnail(NamedTuple):
         return max(self.width, self.height) * 2 <= SIDE
 
 
-def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[Place, Thumbnail]:
+def thumbnails(
+    places: Iterable[Place], sources: Mapping[str, Samples], windows: WindowsOf | None = None
+) -> dict[Place, Thumbnail]:
     """Thumbnails of these images, which are read again. Unreadable images, and images larger than ``MOST_BYTES``, have
     an error instead."""
     wanted = list(dict.fromkeys(places))
@@ -234,8 +246,8 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[
         indices = [index for of, index in wanted if of == split]
         # The filters of warnings are the process's: threads of the pool must not change them.
         with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 16-bit gray, which the check has reported already
-            found = pool.map(partial(_made, source), indices)
+            warnings.simplefilter("ignore")  # color of more than 8 bits, which the check has reported already
+            found = pool.map(partial(_made, source, windows or {}), indices)
             made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
     used = 0
     shown = {}
@@ -247,22 +259,29 @@ def thumbnails(places: Iterable[Place], sources: Mapping[str, Samples]) -> dict[
     return shown
 
 
-def _made(source: Samples, index: int) -> Thumbnail:
+def _made(source: Samples, windows: WindowsOf, index: int) -> Thumbnail:
     try:
-        return thumbnail(source.read(index).data)
+        with own_numbers():
+            data = source.read(index).data
+        return thumbnail(data, windows)
     except (DecodeError, SourceError, IndexError) as error:
         return Thumbnail(None, error=error.reason if isinstance(error, DecodeError) else str(error))
 
 
-def thumbnail(data: Data) -> Thumbnail:
-    """The bytes of an image file, or pixels uint8 [H, W, C] -> a JPEG of ``SIDE`` pixels at most; smaller images keep
-    their size, as PNG."""
-    try:
-        pixels = read_image(data) if isinstance(data, bytes) else np.asarray(data)
-    except DecodeError as error:
-        return Thumbnail(None, error=error.reason)
-    if pixels.size == 0:
-        return Thumbnail(None, error="has no pixels")
+def thumbnail(data: Data, windows: WindowsOf) -> Thumbnail:
+    """The bytes of an image file, or pixels [H, W, C] -> a JPEG of ``SIDE`` pixels at most; smaller images keep their
+    size, as PNG."""
+
+    facts = FileFacts()
+
+    def shown(image: AnyArray) -> UInt8Array:
+        if image.dtype == np.uint8:
+            return image
+        return rendered(image, *windows[str(facts.depth)])
+
+    pixels = facts.read(data, "", shown)
+    if pixels is None:
+        return Thumbnail(None, error=facts.error or "")
     image = Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)
     longest = max(image.size)
     kind, options = ("jpeg", {"quality": _QUALITY}) if longest * 2 > SIDE else ("png", {})
