@@ -8,6 +8,7 @@ import linecache
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -88,7 +89,8 @@ def test_python_gives_the_output_shown(page: str, tmp_path: Path, monkeypatch: p
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(source, page, "exec"), namespace)
-        if shown is not None:
+        # Python 3.10 draws other numbers after a ``while``, which the page says.
+        if shown is not None and not (page == "docs/pipelines.md" and sys.version_info < (3, 11)):
             assert printed.getvalue() == shown
 
 

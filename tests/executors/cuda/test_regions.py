@@ -70,7 +70,7 @@ def check_regions(transform: Any, image: Image, tile: int, **options: Any) -> No
 
 # Beside these, values before a map and a filter: pixels of uint8 are read through their tables.
 DEEP: dict[str, list[Any]] = {
-    **PIPELINES,
+    **{name: steps for name, steps in PIPELINES.items() if name != "overlaid"},  # which is defined on 256 levels
     "percentiles": [T.RandomCrop(45, padding=9, fill=FILL), T.PercentileStretch(5, 90), T.Equalize(), T.Invert()],
     "values before": [T.Invert(), T.Rotate((20, 20), interpolation="bilinear"), T.Solarize(90), T.Sharpness(1.5)],
 }
@@ -94,7 +94,9 @@ def test_deep_images_in_regions(name: str, depth: Depth) -> None:
     made = in_bands(program, image, 40, DeviceBands(ON))
     expected = work.augmenter("cpu", 1)([image], ids=[5])[0].numpy()
     assert made.dtype == expected.dtype
-    np.testing.assert_allclose(made, expected, rtol=0, atol=1 if made.dtype == np.uint16 else 1e-5)
+    # A unit that is normalized is one of 65,535 by the least deviation, 0.224.
+    unit = 1e-5 if depth is Depth.FLOAT32 else 1 if made.dtype == np.uint16 else 7e-5
+    np.testing.assert_allclose(made, expected, rtol=0, atol=unit)
 
 
 GRAY = ("nearest chain", "jitter, affine and blur", "statistics", "noise", "erased normalized", "mixed", "resized")
