@@ -1,5 +1,5 @@
-// Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits. Sums are float32; for uint8 they are integers, and a
-// line's sum is rounded to 6 fraction bits. GPU counterparts: `_cubic_row` and `_weight` in
+// Bicubic samples of 4 x 4 taps. Weights have 14 fraction bits. Sums are float32. A line's sum of integers is exact; for
+// uint8 it is rounded to 6 fraction bits, and all sums are integers. GPU counterparts: `_cubic_row` and `_weight` in
 // executors/cuda/kernels/fused.py.
 #include "../coords.h"
 #include "interpolate.h"
@@ -127,26 +127,80 @@ void weigh_pixels(const Image &image, i64 first, i64 count, Scratch &s) {
   split_words(s.row.words.at, count, s.row.planes(), first);
 }
 
-// Pixels k, k + 4, ..., as sums with 28 fraction bits.
-template <int k, class Element>
-VG_INLINE Floats weigh_every_fourth(const Element *image, i64 step, const i32 *offset, const Floats (&weights)[8]) {
-  const Floats x[4] = {repeat<k>(weights[0]), repeat<k>(weights[1]), repeat<k>(weights[2]), repeat<k>(weights[3])};
-  const Floats y[4] = {repeat<k>(weights[4]), repeat<k>(weights[5]), repeat<k>(weights[6]), repeat<k>(weights[7])};
-  auto weigh_line = [&](int j) {
-    const TwoPixels left = load_two_pixels(image + j * step, offset + k);
-    const TwoPixels right = load_two_pixels(image + j * step + 6, offset + k);
-    return y[j] * (x[0] * left.first + x[1] * left.second + x[2] * right.first + x[3] * right.second);
-  };
-  return weigh_line(0) + weigh_line(1) + weigh_line(2) + weigh_line(3);
+// Sums of uint16 along a line are exact integers, because they are sums of taps less this.
+template <class Element> constexpr i32 MIDDLE = sizeof(Element) == 2 ? 1 << 15 : 0;
+// The addend of a pixel's sum, before integers are truncated.
+template <class Element> constexpr f32 ADDEND = (f32)MIDDLE<Element> + HALF_UP<Element>;
+
+// Weights of LANES pixels. Along x, two vectors of pairs for uint16.
+struct Weights {
+  Floats x[4], y[4];
+};
+
+template <class Element> VG_INLINE Weights load_weights(const i32 *at, i64 stride) {
+  Weights weights = {};
+  for (int j = 0; j < 4; j++) {
+    const Ints pairs = load<Ints>(at + j * stride);
+    Floats *out = (j < 2 ? weights.x : weights.y) + j % 2 * 2;
+    out[0] = to_floats(pairs << 16 >> 16);
+    out[1] = to_floats(pairs >> 16);
+    if (j < 2 && !IS_FLOAT<Element>) weights.x[j] = (Floats)pairs;
+  }
+  return weights;
 }
 
-// Sums of four taps on a line of one channel. All channel counts sum along x first, for equal results.
-template <class Element> VG_INLINE Floats weigh_line(const Element *line, const i32 *offset, const Floats *weights) {
+// Sums along a line of three channels, of the pixels at every fourth offset.
+VG_INLINE Floats weigh_line(const f32 *line, const i32 *offset, const Floats (&x)[4]) {
+  auto weigh = [&](int i) { return x[i] * (Floats)load_pixels(line + 3 * i, offset); };
+  return weigh(0) + weigh(1) + weigh(2) + weigh(3);
+}
+VG_INLINE Floats weigh_line(const u16 *line, const i32 *offset, const Floats (&x)[4]) {
+  auto weigh_two = [&](int i) { return dot16(load_tap_pairs(line + 6 * i, offset), (Register)x[i]); };
+  return to_floats((Ints)add32(weigh_two(0), weigh_two(1)));
+}
+
+// Sums of four taps on a line of one channel, in the same order.
+VG_INLINE Floats weigh_gray_line(const f32 *line, const i32 *offset, const Floats (&x)[4]) {
   Floats taps[4];
   load_taps(line, offset, taps);
-  Floats total = weights[0] * taps[0];
-  for (int i = 1; i < 4; i++) total += weights[i] * taps[i];
+  Floats total = x[0] * taps[0];
+  for (int i = 1; i < 4; i++) total += x[i] * taps[i];
   return total;
+}
+VG_INLINE Floats weigh_gray_line(const u16 *line, const i32 *offset, const Floats (&x)[4]) {
+  // Pixels k, k + 2, k + 4, ... of four taps each.
+  auto load_every_second = [=](int k) {
+    return less_middle(join_16([=](int i) { return load_two_words(line + offset[i + k], line + offset[i + k + 2]); }));
+  };
+  const Register first = (Register)x[0], second = (Register)x[1];
+  const Register low = low32(first, second), high = high32(first, second);
+  const Register even = dot16(load_every_second(0), low64(low, high));
+  const Register odd = dot16(load_every_second(1), high64(low, high));
+  const Register upper = low32(even, odd), lower = high32(even, odd);
+  return to_floats((Ints)add32(low64(upper, lower), high64(upper, lower)));
+}
+
+// Sums weigh(line), the sums along the four lines from `at` on, with 28 fraction bits.
+template <class Element, class F>
+VG_INLINE Floats weigh_lines(const Element *at, i64 step, const Floats (&y)[4], F weigh) {
+  Floats total = y[0] * weigh(at);
+  for (int j = 1; j < 4; j++) total += y[j] * weigh(after(total, at + j * step));
+  return total;
+}
+
+template <int k> VG_INLINE void repeat_all(const Floats (&from)[4], Floats (&to)[4]) {
+  for (int i = 0; i < 4; i++) to[i] = repeat<k>(from[i]);
+}
+
+// Pixels k, k + 4, ...
+template <int k, class Element>
+VG_INLINE Register weigh_every_fourth(const Element *&at, i64 step, const i32 *offset, const Weights &weights) {
+  Floats x[4], y[4];
+  repeat_all<k>(weights.x, x);
+  repeat_all<k>(weights.y, y);
+  Floats total = weigh_lines(at, step, y, [&](const Element *line) { return weigh_line(line, offset + k, x); });
+  at = after(total, at);
+  return (Register)total;
 }
 
 template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 first, i64 count, Scratch &s) {
@@ -156,26 +210,41 @@ template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 fi
   for (i64 i = 0; i < count; i += LANES) {
     const i32 *offset = s.row.offset.at + i;
     if (ahead != 0) prefetch_pixels(at + ahead, offset);
-    Floats weights[8];
-    for (int j = 0; j < 4; j++) {
-      const Ints pairs = load<Ints>(s.interpolate.weights.at + j * s.interpolate.stride + i);
-      weights[2 * j] = to_floats(pairs << 16 >> 16);
-      weights[2 * j + 1] = to_floats(pairs >> 16);
-    }
+    const Weights weights = load_weights<Element>(s.interpolate.weights.at + i, s.interpolate.stride);
+    auto store_pixels = [=](i64 c, Floats totals) {
+      store_values(planes[c] + first + i, totals * 0x1p-28f + ADDEND<Element>);
+    };
     if (image.channels == 1) {
-      Floats total = weights[4] * weigh_line(at, offset, weights);
-      for (int j = 1; j < 4; j++) total += weights[4 + j] * weigh_line(at + j * step, offset, weights);
-      store_values(planes[0] + first + i, total * 0x1p-28f + HALF_UP<Element>);
+      auto weigh = [&](const Element *line) { return weigh_gray_line(line, offset, weights.x); };
+      store_pixels(0, weigh_lines(at, step, weights.y, weigh));
       continue;
     }
     Register split[4];
-    const Register pixels[4] = {(Register)weigh_every_fourth<0>(at, step, offset, weights),
-                                (Register)weigh_every_fourth<1>(at, step, offset, weights),
-                                (Register)weigh_every_fourth<2>(at, step, offset, weights),
-                                (Register)weigh_every_fourth<3>(at, step, offset, weights)};
+    const Register pixels[4] = {
+        weigh_every_fourth<0>(at, step, offset, weights), weigh_every_fourth<1>(at, step, offset, weights),
+        weigh_every_fourth<2>(at, step, offset, weights), weigh_every_fourth<3>(at, step, offset, weights)};
     split_pixels(pixels, split);
-    for (int c = 0; c < 3; c++) store_values(planes[c] + first + i, (Floats)split[c] * 0x1p-28f + HALF_UP<Element>);
+    for (int c = 0; c < 3; c++) store_pixels(c, (Floats)split[c]);
   }
+}
+
+// The sum along x of four taps of one channel; without LINE_SHIFT fraction bits for uint8.
+VG_INLINE i32 weigh_taps(const i32 *x, const u8 *taps) {
+  return (x[0] * taps[0] + x[1] * taps[1] + x[2] * taps[2] + x[3] * taps[3] + (1 << (LINE_SHIFT - 1))) >> LINE_SHIFT;
+}
+VG_INLINE f32 weigh_taps(const i32 *x, const u16 *taps) {
+  i32 sum = 0;
+  for (int i = 0; i < 4; i++) sum += x[i] * (taps[i] - MIDDLE<u16>);
+  return (f32)sum;
+}
+VG_INLINE f32 weigh_taps(const i32 *x, const f32 *taps) {
+  return (f32)x[0] * taps[0] + (f32)x[1] * taps[1] + (f32)x[2] * taps[2] + (f32)x[3] * taps[3];
+}
+
+// A pixel of the sum of its lines.
+template <class Element> VG_INLINE Element to_pixel(SumOf<Element> total) {
+  if constexpr (HAS_LEVELS<Element>) return clip<Element>(total >> TOTAL_SHIFT);
+  else return to_element<Element>(total * 0x1p-28f + (f32)MIDDLE<Element>);
 }
 
 }  // namespace
@@ -211,23 +280,20 @@ void read_bicubic(const ImageOf<Element> &image, const i32 *window, Range column
 
 template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, const i32 *window, i32 u, i32 v,
                                                  PlanesOf<Element> planes, i64 x) {
-  using Sum = SumOf<Element>;
   const i64 column = (u >> BICUBIC_BITS) - 1, line = (v >> BICUBIC_BITS) - 1;
   const CubicWeights across(u & FRACTION), down(v & FRACTION);
   const i32 along_x[4] = {across.first, across.second, across.third, across.fourth};
   const i32 along_y[4] = {down.first, down.second, down.third, down.fourth};
   for (i64 c = 0; c < image.channels; c++) {
-    Sum total = 0;
+    SumOf<Element> total = 0;
     for (i64 j = 0; j < 4; j++) {
       const i64 at = clamp<i64>(line + j, window[0], window[2] - 1) * image.width;
-      Sum sum = HALF_UNIT<Sum, LINE_SHIFT>;
-      for (i64 i = 0; i < 4; i++) {
-        const i64 tap = at + clamp<i64>(column + i, window[1], window[3] - 1);
-        sum += (Sum)along_x[i] * (Sum)image.pixels[image.channels * tap + c];
-      }
-      total += (Sum)along_y[j] * drop_bits<LINE_SHIFT>(sum);
+      Element taps[4];
+      for (i64 i = 0; i < 4; i++)
+        taps[i] = image.pixels[image.channels * (at + clamp<i64>(column + i, window[1], window[3] - 1)) + c];
+      total += (SumOf<Element>)along_y[j] * weigh_taps(along_x, taps);
     }
-    planes[c][x] = to_element<Element>(drop_bits<TOTAL_SHIFT>(total));
+    planes[c][x] = to_pixel<Element>(total);
   }
 }
 

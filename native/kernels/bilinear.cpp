@@ -10,6 +10,10 @@ namespace {
 
 constexpr i32 FRACTION = (1 << BILINEAR_BITS) - 1;
 
+// Sums of uint16 along a line are exact integers: of pixels less the middle, by weights that are negative, because
+// 16 bits hold -32,768. A sum's unit, and the middle.
+constexpr f32 WORD_UNIT = -0x1p-15f, MIDDLE = 32768;
+
 // Interpolates four values by two weights.
 template <class Element>
 VG_INLINE Element mix_taps(const Element *upper, const Element *lower, i64 left, i64 right, i32 dx, i32 dy) {
@@ -17,6 +21,13 @@ VG_INLINE Element mix_taps(const Element *upper, const Element *lower, i64 left,
   const Sum above = mix<BILINEAR_BITS, Sum>(to_tap(upper[left]), to_tap(upper[right]), (Sum)dx);
   const Sum below = mix<BILINEAR_BITS, Sum>(to_tap(lower[left]), to_tap(lower[right]), (Sum)dx);
   return from_tap<Element>(mix<BILINEAR_BITS, Sum>(above, below, (Sum)dy));
+}
+VG_INLINE u16 mix_taps(const u16 *upper, const u16 *lower, i64 left, i64 right, i32 dx, i32 dy) {
+  auto mix_line = [=](const u16 *line) {
+    return (f32)((line[left] - 32768) * (dx - 32768) - (line[right] - 32768) * dx);
+  };
+  const f32 above = mix_line(upper), below = mix_line(lower);
+  return truncate_value<u16>((above + (below - above) * ((f32)dy * 0x1p-15f)) * WORD_UNIT + MIDDLE);
 }
 
 // Bounds of positions: the centers of the outermost pixels.
@@ -152,38 +163,57 @@ void mix_pixels(const Image &image, i64 step, i64 first, i64 count, Scratch &s) 
   }
 }
 
-// Pixels k, k + 4, ... of three channels.
-template <int k, class Element>
-VG_INLINE Register mix_every_fourth(const Element *image, i64 step, const i32 *offset, Floats dx, Floats dy) {
-  const Floats x = repeat<k>(dx), y = repeat<k>(dy);
-  auto mix_line = [=](const Element *line) {
-    const TwoPixels two = load_two_pixels(line, offset + k);
-    return two.first + (two.second - two.first) * x;
-  };
-  const Floats above = mix_line(image);
-  return (Register)(above + (mix_line(image + step) - above) * y);
-}
+// The weights along x of LANES pixels: fractions for floats, pairs of words for uint16.
+VG_INLINE Floats weights_along_x(const f32 *, Ints dx) { return to_floats(dx) * 0x1p-15f; }
+VG_INLINE Floats weights_along_x(const u16 *, Ints dx) { return (Floats)(dx | 0x8000 | (0 - dx) << 16); }
 
-// Interpolates along x on a line of one channel. All channel counts interpolate along x first, for equal results.
-template <class Element> VG_INLINE Floats mix_line(const Element *line, const i32 *offset, Floats x) {
+VG_INLINE Floats weigh_pairs(Register pairs, Floats x) { return to_floats((Ints)dot16(pairs, (Register)x)); }
+
+// Pixels at every fourth offset of a line, interpolated along x.
+VG_INLINE Floats mix_line(const f32 *line, const i32 *offset, Floats x) {
+  const Floats first = (Floats)load_pixels(line, offset);
+  return first + ((Floats)load_pixels(line + 3, offset) - first) * x;
+}
+VG_INLINE Floats mix_line(const u16 *line, const i32 *offset, Floats x) {
+  return weigh_pairs(load_tap_pairs(line, offset), x);
+}
+// Adjacent pixels of one channel.
+VG_INLINE Floats mix_gray_line(const f32 *line, const i32 *offset, Floats x) {
   Floats taps[4];
   load_taps(line, offset, taps);
   return taps[0] + (taps[1] - taps[0]) * x;
 }
+VG_INLINE Floats mix_gray_line(const u16 *line, const i32 *offset, Floats x) {
+  i32 pairs[LANES];
+  for (i64 i = 0; i < LANES; i++) pairs[i] = load<i32>(line + offset[i]);
+  return weigh_pairs(less_middle(load_register(pairs)), x);
+}
+
+// Pixels k, k + 4, ... of three channels.
+template <int k, class Element>
+VG_INLINE Register mix_every_fourth(const Element *&image, i64 step, const i32 *offset, Floats x, Floats y) {
+  const Floats across = repeat<k>(x), above = mix_line(image, offset + k, across);
+  Floats mixed = above + (mix_line(image + step, offset + k, across) - above) * repeat<k>(y);
+  image = after(mixed, image);
+  return (Register)mixed;
+}
+
+VG_INLINE void store_mixed(f32 *at, Floats values) { store(at, values); }
+VG_INLINE void store_mixed(u16 *at, Floats sums) { store_values(at, sums * WORD_UNIT + MIDDLE); }
 
 template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step, i64 first, i64 count, Scratch &s) {
-  const i16 *fractions = s.interpolate.fractions.at;
+  const u16 *fractions = (const u16 *)s.interpolate.fractions.at;
   const Element *pixels = image.pixels;
   const PlanesOf<Element> planes = s.row.planes<Element>();
   const i64 ahead = taps_ahead(image, s.row.offset[count / 2], s.interpolate);
   for (i64 i = 0; i < count; i += LANES) {
     const i32 *offset = s.row.offset.at + i;
     if (ahead != 0) prefetch_pixels(pixels + ahead, offset);
-    const Floats x = to_floats(load_ints((const u16 *)fractions + i)) * 0x1p-15f;
-    const Floats y = to_floats(load_ints((const u16 *)fractions + s.interpolate.stride + i)) * 0x1p-15f;
+    const Floats x = weights_along_x(pixels, load_ints(fractions + i));
+    const Floats y = to_floats(load_ints(fractions + s.interpolate.stride + i)) * 0x1p-15f;
     if (image.channels == 1) {
-      const Floats above = mix_line(pixels, offset, x), below = mix_line(pixels + step, offset, x);
-      store_values(planes[0] + first + i, above + (below - above) * y);
+      const Floats above = mix_gray_line(pixels, offset, x), below = mix_gray_line(pixels + step, offset, x);
+      store_mixed(planes[0] + first + i, above + (below - above) * y);
       continue;
     }
     Register split[4];
@@ -191,7 +221,7 @@ template <class Element> void mix_pixels(const ImageOf<Element> &image, i64 step
         mix_every_fourth<0>(pixels, step, offset, x, y), mix_every_fourth<1>(pixels, step, offset, x, y),
         mix_every_fourth<2>(pixels, step, offset, x, y), mix_every_fourth<3>(pixels, step, offset, x, y)};
     split_pixels(mixed, split);
-    for (int c = 0; c < 3; c++) store_values(planes[c] + first + i, (Floats)split[c]);
+    for (int c = 0; c < 3; c++) store_mixed(planes[c] + first + i, (Floats)split[c]);
   }
 }
 

@@ -78,6 +78,7 @@ VG_INLINE Ints load_ints(const u16 *at) {
 }
 
 // LANES elements.
+VG_INLINE Floats load_floats(const u8 *at) { return to_floats(load_bytes(at)); }
 VG_INLINE Floats load_floats(const u16 *at) { return to_floats(load_ints(at)); }
 VG_INLINE Floats load_floats(const f32 *at) { return load<Floats>(at); }
 

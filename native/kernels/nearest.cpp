@@ -222,6 +222,71 @@ void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<
   if constexpr (IS_OF_IMAGES<Element>) gather_rgb_line(image, line, planes, at, s);
 }
 
+// ---- Maps that exchange columns and lines. Blocks of adjacent columns are copied at once, and kept for the rows that
+// read them.
+
+template <class Element> constexpr i64 TURNED = 16 / sizeof(Element);
+template <class Element> struct SixteenBytes {
+  typedef Element Vector __attribute__((vector_size(16)));
+};
+
+// Elements of the first or the second half of two vectors, alternately (punpckl, punpckh).
+template <int half, int n, class Vector> VG_INLINE Vector zip(Vector a, Vector b) {
+#define VG_ZIP(i) ((i) / 2 + (i) % 2 * n + half * n / 2)
+  if constexpr (n == 16) return __builtin_shufflevector(a, b, VG_EACH_16(VG_ZIP));
+  else if constexpr (n == 8) return __builtin_shufflevector(a, b, VG_EACH_8(VG_ZIP, 0));
+  else if constexpr (n == 4) return __builtin_shufflevector(a, b, VG_ZIP(0), VG_ZIP(1), VG_ZIP(2), VG_ZIP(3));
+  else return __builtin_shufflevector(a, b, VG_ZIP(0), VG_ZIP(1));
+#undef VG_ZIP
+}
+
+// Transposes n x n elements of n lines, `step` apart; stores row j to to(j).
+template <class Element, class F> VG_INLINE void transpose(const Element *from, i64 step, F to) {
+  constexpr int n = TURNED<Element>;
+  typename SixteenBytes<Element>::Vector rows[n], zipped[n];
+#pragma GCC unroll 16
+  for (int i = 0; i < n; i++) rows[i] = load<typename SixteenBytes<Element>::Vector>(from + i * step);
+#pragma GCC unroll 4
+  for (int stage = 1; stage < n; stage *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; i++) {
+      zipped[2 * i] = zip<0, n>(rows[i], rows[i + n / 2]);
+      zipped[2 * i + 1] = zip<1, n>(rows[i], rows[i + n / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; i++) rows[i] = zipped[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < n; i++) store(to(i), rows[i]);
+}
+
+bool exchanges_axes(const f64 *a) {
+  constexpr f64 one = 1 << FIXED_BITS;
+  return a[0] == 0 && a[4] == 0 && fabs(a[1]) == one && fabs(a[3]) == one;
+}
+
+// Copies `count` pixels of column `u`, from line `v` on; `down`: 1, or -1 upwards. `ahead`: -1 if the next row reads the
+// column to the left, else 1.
+template <class Element> void read_column(const ImageOf<Element> &image, i64 u, i64 v, i64 down, i64 ahead, i64 count,
+                                          PlanesOf<Element> planes, i64 at, Scratch &s) {
+  constexpr i64 n = TURNED<Element>;
+  const i64 channels = image.channels, stride = s.row.stride, step = down * channels * image.width;
+  Element *turned = (Element *)s.nearest.turned.at;
+  i64 &first = s.nearest.turned_column;
+  if (first < 0 || u < first || u >= first + n) {
+    first = min_of(u / n * n, image.width - n);
+    const Element *source = image.pixels + channels * (v * image.width + first);
+    for (i64 i = 0; i < count; i += n) {
+      const i64 line = min_of(i, count - n);
+      for (i64 k = 0; k < n; k++) __builtin_prefetch(source + (line + k) * step + ahead * n * channels, 0, 3);
+      for (i64 k = 0; k < channels; k++)
+        transpose(source + line * step + n * k, step, [=](i64 j) { return turned + (n * k + j) * stride + line; });
+    }
+  }
+  for (i64 c = 0; c < channels; c++)
+    copy_values(planes[c] + at, (const Element *)turned + (channels * (u - first) + c) * stride, count);
+}
+
 // Copies the pixels at `column` and `line`.
 template <class Element> void gather_pixels(const ImageOf<Element> &image, i64 y, i64 width, Scratch &s) {
   const PlanesOf<Element> planes = s.row.planes<Element>();
@@ -286,10 +351,14 @@ template <class Element> void copy_pixels(const ImageOf<Element> &image, i64 fir
     return;
   }
   Element *red = planes[0] + at, *green = planes[1] + at, *blue = planes[2] + at;
-  if (!is_mirrored) return split_rgb<false>(source, count, red, green, blue);
-  // Hardware prefetchers handle ascending reads; this prefetches the next line.
-  prefetch(source + 3 * image.width, 3 * count * (i64)sizeof(Element));
-  split_rgb<true>(source, count, red, green, blue);
+  if (is_mirrored) split_rgb<true>(source, count, red, green, blue);
+  else split_rgb<false>(source, count, red, green, blue);
+}
+
+template <class Element> bool prepare_turn(const f64 *a, i64 channels, Scratch &s) {
+  s.nearest.turned_column = -1;
+  return !exchanges_axes(a) ||
+         s.nearest.turned.reserve(TURNED<Element> * channels * s.row.stride * (i64)sizeof(Element));
 }
 
 template <class Element> Range read_fixed_row(const ImageOf<Element> &image, const f64 *a, const i32 *window, i64 y,
@@ -302,6 +371,11 @@ template <class Element> Range read_fixed_row(const ImageOf<Element> &image, con
   const Range inside = {max_of(in_x.first, in_y.first), min_of(in_x.end, in_y.end)};
   if (inside.is_empty()) return {0, 0};
   const i64 u = x0 + dx * inside.first, v = y0 + dy * inside.first;
+  if (exchanges_axes(a) && min_of(inside.size(), image.width) >= TURNED<Element>) {
+    read_column(image, u >> FIXED_BITS, v >> FIXED_BITS, dy >> FIXED_BITS, to_i64(a[1]) >> FIXED_BITS, inside.size(),
+                planes, inside.first, s);
+    return inside;
+  }
   const i64 ahead_u = to_i64(a[1]) * ROWS_AHEAD >> FIXED_BITS, ahead_v = to_i64(a[4]) * ROWS_AHEAD >> FIXED_BITS;
   gather_line(image, {u, v, dx, dy, inside.size(), ahead_u, ahead_v}, planes, inside.first, s);
   return inside;
@@ -370,12 +444,25 @@ void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, 
 
 namespace {
 
+VG_INLINE Ints load_numbers(const u16 *at) { return load_ints(at); }
+VG_INLINE Ints load_numbers(const f32 *at) { return load<Ints>(at); }
+VG_INLINE i32 number_of(u16 value) { return value; }
+VG_INLINE i32 number_of(f32 value) { return load<i32>(&value); }
+
 // Sets the pixels whose stage is `slot` to a color.
 template <class Element>
 void fill_slot(const i32 *stage, i32 slot, const Element *color, i64 width, PlanesOf<Element> planes) {
+  Ints any = {};
+  for (i64 x = 0; x < width; x += LANES) any |= load<Ints>(stage + x) == slot;
+  i32 is_any = 0;
+  for (i64 i = 0; i < LANES; i++) is_any |= any[i];
+  if (is_any == 0) return;
   for (i64 c = 0; c < 3; c++) {
-    Element *plane = planes[c];
-    for (i64 x = 0; x < width; x++) plane[x] = stage[x] == slot ? color[c] : plane[x];
+    const Ints level = all_ints(number_of(color[c]));
+    for (i64 x = 0; x < width; x += LANES) {
+      Element *at = planes[c] + x;
+      store_numbers(at, (Register)(load<Ints>(stage + x) == slot ? level : load_numbers(at)));
+    }
   }
 }
 #if defined(__x86_64__)  // 16 at a time
@@ -419,7 +506,9 @@ template <class Element> void fill_by_stage(i64 count, i64 width, Scratch &s) {
   VG_COMPILE(fill_outside, Element)     \
   VG_COMPILE(fill_by_stage, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
-#define VG_COMPILE_MOVED(Element) VG_COMPILE(read_fixed_row, Element)
+#define VG_COMPILE_MOVED(Element)   \
+  VG_COMPILE(prepare_turn, Element) \
+  VG_COMPILE(read_fixed_row, Element)
 VG_EACH_MOVED_ELEMENT(VG_COMPILE_MOVED)
 
 }  // namespace vg::VG_LEVEL

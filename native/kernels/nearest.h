@@ -9,6 +9,8 @@ struct Scratch;
 
 struct NearestScratch {
   Buffer<i32> maps;  // [slots, 16]: the maps of a chain, packed
+  Buffer<u8> turned;  // [16 / size of an element, 3, stride] elements: adjacent columns of the source
+  i64 turned_column;  // the first of them, -1 for none
 };
 
 // The part of output row `y` that an integer map (without a quarter turn) copies, and its begin in the source.
@@ -23,6 +25,8 @@ RowCopy row_copy(i64 image_width, const f64 *a, const i32 *window, i64 y, i64 wi
 template <class Element> void copy_pixels(const ImageOf<Element> &image, i64 first, i64 count, bool is_mirrored,
                                           PlanesOf<Element> planes, i64 at);
 
+// Allocates the columns of a map that exchanges columns and lines. False if there is no memory.
+template <class Element> bool prepare_turn(const f64 *a, i64 channels, Scratch &s);
 // Reads row `y` through one map in fixed point; returns the columns inside.
 template <class Element> Range read_fixed_row(const ImageOf<Element> &image, const f64 *a, const i32 *window, i64 y,
                                               i64 width, PlanesOf<Element> planes, Scratch &s);

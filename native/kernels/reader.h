@@ -26,15 +26,11 @@ template <class Element> bool prepare_reader(const Row &row, const i32 *pass, co
   const i64 slot = reader.slot;
   const f64 *a = row.args[slot];
   switch (reader.source) {
-    case PassSource::ROW_COPY:
-      reader.is_range = true;
-      // Hardware prefetchers do not predict lines in reverse order either.
-      if (a[4] < 0) prefetch_slanted(image, 1.0, width);
-      return true;
+    case PassSource::ROW_COPY: reader.is_range = true; return true;
     case PassSource::FIXED:
       reader.is_range = true;
       prefetch_slanted(image, a[3] / 65536.0, width);
-      return true;
+      return prepare_turn<Element>(a, image.channels, s);
     case PassSource::CHAIN:
       prefetch_slanted(image, a[3] / 65536.0, width);
       return prepare_chain(row, reader.num_maps, s);

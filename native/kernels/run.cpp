@@ -32,6 +32,9 @@ namespace {
 // The largest image, in bytes, that fits into a second-level cache in addition to the current one.
 constexpr i64 PREFETCHED = 1 << 18;
 
+// Lines between a copied line and the one that is prefetched with it.
+constexpr i64 LINES_AHEAD = 4;
+
 // Prefetches the next image while the current one is computed, because reads out of order would wait for each of its
 // lines.
 struct NextImage {
@@ -101,6 +104,10 @@ template <class Element> Range read_row(const Row &row, const Step<Element> &ste
     case PassSource::DIRECT: copy_pixels(image, y * width, width, false, planes, 0); return all;
     case PassSource::ROW_COPY: {
       RowCopy copy = row_copy(image.width, row.args[slot], row.window[slot], y, width);
+      // Hardware prefetchers do not follow lines in reverse order.
+      if (row.args[slot][4] < 0 && image.bytes() > PREFETCHED)
+        prefetch(image.pixels + image.channels * (copy.first_pixel - LINES_AHEAD * image.width),
+                 image.channels * copy.columns.size() * (i64)sizeof(Element));
       copy_pixels(image, copy.first_pixel, copy.columns.size(), copy.is_mirrored, planes, copy.columns.first);
       return copy.columns;
     }

@@ -148,10 +148,10 @@ VG_INLINE void split_rgb(const Element *source, i64 count, Element *red, Element
     }
     return;
   }
-  // The last step overlaps the one before it.
+  // Ascending reads, which hardware prefetchers follow. The last step overlaps the one before it.
   for (i64 x = 0; x < count; x += STEP) {
-    const i64 i = min_of(x, count - STEP);
-    split_step<is_mirrored>(source + 3 * (is_mirrored ? count - STEP - i : i), red + i, green + i, blue + i);
+    const i64 from = min_of(x, count - STEP), to = is_mirrored ? count - STEP - from : from;
+    split_step<is_mirrored>(source + 3 * from, red + to, green + to, blue + to);
   }
 }
 

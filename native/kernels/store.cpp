@@ -6,27 +6,40 @@
 namespace vg::VG_LEVEL {
 namespace {
 
-constexpr i64 LINE = 16;  // floats of a cache line
+constexpr i64 LINE = 64;  // bytes of a cache line
+
+// Stores a part of a full cache line, bypassing the caches: partial lines would first be read from memory (movntps).
+VG_INLINE void stream(void *to, Floats values) {
+#if defined(VG_WIDE)
+  VG_WIDE(stream_ps)((f32 *)to, (WideFloats)values);
+#else
+  store(to, values);
+#endif
+}
+
+// Rows that share cache lines with others bypass the caches only from this size on, because these lines are slower.
+constexpr i64 LONG_ROW = 10 * LINE;
+
+// Copies a row. If `streams`, its full cache lines bypass the caches.
+template <class Element> void copy_row(const Element *from, i64 count, bool streams, Element *to) {
+  const u8 *source = (const u8 *)from;
+  u8 *out = (u8 *)to;
+  const i64 bytes = count * (i64)sizeof(Element), before = -(uintptr_t)out % LINE;
+  if (!streams || (bytes < LONG_ROW && (before != 0 || bytes % LINE != 0))) return copy_values(to, from, count);
+  const i64 first = min_of(bytes, before), end = bytes - (bytes - first) % LINE;
+  memcpy(out, source, (size_t)first);
+  for (i64 i = first; i < end; i += (i64)sizeof(Floats)) stream(out + i, load<Floats>(source + i));
+  memcpy(out + end, source + end, (size_t)(bytes - end));
+}
 
 template <class Element> void store_as_elements(PlanesOf<Element> planes, i64 y, const Target &target) {
   const i64 width = target.width, channels = target.channels;
   Element *to = (Element *)target.at;
   if (target.storage == Storage::BYTES_CHW || channels == 1) {
-    for (i64 c = 0; c < channels; c++) copy_values(to + (c * target.height + y) * width, planes[c], width);
+    for (i64 c = 0; c < channels; c++)
+      copy_row((const Element *)planes[c], width, target.streams, to + (c * target.height + y) * width);
   } else {
     interleave(planes[0], planes[1], planes[2], width, to + 3 * y * width);
-  }
-}
-
-// Stores a full cache line, bypassing the caches: partial lines would first be read from memory.
-VG_INLINE void stream_line(const u8 *bytes, Floats scales, Floats biases, f32 *to) {
-  for (i64 i = 0; i < LINE; i += LANES) {
-    const Floats values = to_floats(load_bytes(bytes + i)) * scales + biases;
-#if defined(VG_WIDE)  // movntps
-    VG_WIDE(stream_ps)(to + i, (WideFloats)values);
-#else
-    store(to + i, values);
-#endif
   }
 }
 
@@ -54,22 +67,30 @@ template <class Element> void store_as_floats(PlanesOf<Element> planes, i64 y, c
 
 }  // namespace
 
-void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
+template <class Element>
+void store_scaled(const Element *values, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
   const Floats scales = all_floats(scale), biases = all_floats(bias);
+  auto scaled = [=](i64 x) { return load_floats(values + x) * scales + biases; };
   // Streaming is slower for rows that share a cache line with the next row.
-  if (streams && count % LINE == 0 && (uintptr_t)to % 64 == 0) {
-    for (i64 x = 0; x < count; x += LINE) stream_line(bytes + x, scales, biases, to + x);
+  if (streams && count * (i64)sizeof(f32) % LINE == 0 && (uintptr_t)to % LINE == 0) {
+    for (i64 x = 0; x < count; x += LANES) stream(to + x, scaled(x));
     return;
   }
-  if (count < LANES) return store_scaled<u8>(bytes, count, scale, bias, false, to);
-  auto store_lanes = [=](i64 x) { store(to + x, to_floats(load_bytes(bytes + x)) * scales + biases); };
+  if (count < LANES) {
+    for (i64 x = 0; x < count; x++) to[x] = (f32)values[x] * scale + bias;
+    return;
+  }
   i64 x = 0;
   for (; x + 4 * LANES <= count; x += 4 * LANES)
-    for (i64 i = 0; i < 4; i++) store_lanes(x + i * LANES);
-  for (; x < count; x += LANES) store_lanes(min_of(x, count - LANES));  // the last vector overlaps the one before it
+    for (i64 i = 0; i < 4; i++) store(to + x + i * LANES, scaled(x + i * LANES));
+  for (; x < count; x += LANES) {
+    const i64 at = min_of(x, count - LANES);  // the last vector overlaps the one before it
+    store(to + at, scaled(at));
+  }
 }
 
-void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
+template <class Element>
+void store_scaled_pixels(const Element *values, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
   // With period three, three vectors contain scales of all lanes.
   Floats scales[3], biases[3];
   for (int k = 0; k < 3; k++) {
@@ -78,15 +99,13 @@ void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32
       biases[k][i] = bias[(k * LANES + i) % 3];
     }
   }
-  const i64 values = 3 * count;
   i64 i = 0;
-  for (; i + 3 * LANES <= values; i += 3 * LANES) {
+  for (; i + 3 * LANES <= 3 * count; i += 3 * LANES)
     for (int k = 0; k < 3; k++) {
       const i64 at = i + k * LANES;
-      store(to + at, to_floats(load_bytes(bytes + at)) * scales[k] + biases[k]);
+      store(to + at, load_floats(values + at) * scales[k] + biases[k]);
     }
-  }
-  for (; i < values; i++) store(to + i, (f32)bytes[i] * scale[i % 3] + bias[i % 3]);
+  for (; i < 3 * count; i++) to[i] = (f32)values[i] * scale[i % 3] + bias[i % 3];
 }
 
 template <class Element> void store_row(PlanesOf<Element> planes, i64 y, const Target &target) {
@@ -94,7 +113,10 @@ template <class Element> void store_row(PlanesOf<Element> planes, i64 y, const T
   else store_as_elements(planes, y, target);
 }
 
-#define VG_COMPILE_ALL(Element) VG_COMPILE(store_row, Element)
+#define VG_COMPILE_ALL(Element)     \
+  VG_COMPILE(store_row, Element)    \
+  VG_COMPILE(store_scaled, Element) \
+  VG_COMPILE(store_scaled_pixels, Element)
 VG_EACH_ELEMENT(VG_COMPILE_ALL)
 
 }  // namespace vg::VG_LEVEL

@@ -9,16 +9,10 @@ template <class Element> void store_row(PlanesOf<Element> planes, i64 y, const T
 
 // Stores `count` values as floats, values * scale + bias; bypasses the caches if `streams`.
 template <class Element>
-VG_INLINE void store_scaled(const Element *values, i64 count, f32 scale, f32 bias, bool, f32 *to) {
-  for (i64 x = 0; x < count; x++) store(to + x, (f32)values[x] * scale + bias);
-}
-void store_scaled(const u8 *bytes, i64 count, f32 scale, f32 bias, bool streams, f32 *to);
+void store_scaled(const Element *values, i64 count, f32 scale, f32 bias, bool streams, f32 *to);
 // The same of `count` interleaved pixels of three channels, each with its scale and bias.
 template <class Element>
-VG_INLINE void store_scaled_pixels(const Element *values, i64 count, const f32 *scale, const f32 *bias, f32 *to) {
-  for (i64 i = 0; i < 3 * count; i++) store(to + i, (f32)values[i] * scale[i % 3] + bias[i % 3]);
-}
-void store_scaled_pixels(const u8 *bytes, i64 count, const f32 *scale, const f32 *bias, f32 *to);
+void store_scaled_pixels(const Element *values, i64 count, const f32 *scale, const f32 *bias, f32 *to);
 
 // Makes stores that bypassed the caches visible to other threads.
 VG_INLINE void finish_streams() {

@@ -46,6 +46,14 @@ VG_INLINE Part load_four(const u16 *at) {
 #endif
 }
 
+// Returns `at` when `value` is known: GCC would load the taps of many pixels at once, and spill them.
+template <class Element> VG_INLINE const Element *after(Floats &value, const Element *at) {
+#if defined(__x86_64__)
+  asm("" : "+r"(at), "+v"(value));
+#endif
+  return at;
+}
+
 // Loads the pixels at every fourth offset.
 template <class Element> VG_INLINE Register load_pixels(const Element *at, const i32 *offset) {
   return join_16([=](int i) { return load_four(at + offset[i]); });
@@ -56,21 +64,25 @@ template <class Element> VG_INLINE Floats to_values(Register numbers) {
   else return to_floats((Ints)numbers);
 }
 
-// Loads two adjacent pixels of three channels at every fourth offset.
-struct TwoPixels {
-  Floats first, second;
-};
-VG_INLINE TwoPixels load_two_pixels(const f32 *at, const i32 *offset) {
-  return {(Floats)load_pixels(at, offset), (Floats)load_pixels(at + 3, offset)};
+// Words less 32,768, as signed words.
+VG_INLINE Register less_middle(Register words) { return (Register)((Ints)words ^ (i32)0x80008000); }
+
+// Words of 64 bits at two addresses.
+VG_INLINE Part load_two_words(const void *first, const void *second) {
+  typedef u64 Words2 __attribute__((vector_size(16)));
+  return (Part)Words2{load<u64>(first), load<u64>(second)};
 }
-VG_INLINE TwoPixels load_two_pixels(const u16 *at, const i32 *offset) {
+
+// Loads the taps i and i + 1 of a line's pixels at every fourth offset, less the middle, as pairs.
+VG_INLINE Register load_tap_pairs(const u16 *at, const i32 *offset) {
 #if VG_SSSE3  // pshufb
-  const Register both = join_16([=](int i) { return load<Part>(at + offset[i]); });
-  const Register first = move_bytes(both, _mm_setr_epi8(0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7, -1, -1));
-  const Register second = move_bytes(both, _mm_setr_epi8(6, 7, -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1));
-  return {to_floats((Ints)first), to_floats((Ints)second)};
+  const Register taps = join_16([=](int i) { return load<Part>(at + offset[i]); });
+  return less_middle(move_bytes(taps, _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1)));
 #else
-  return {to_values<u16>(load_pixels(at, offset)), to_values<u16>(load_pixels(at + 3, offset))};
+  auto load_taps = [=](const u16 *from) {
+    return join_16([=](int i) { return load_two_words(from + offset[i], from); });
+  };
+  return less_middle(low16(load_taps(at), load_taps(at + 3)));
 #endif
 }
 

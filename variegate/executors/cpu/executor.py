@@ -163,8 +163,12 @@ def addresses(arrays: Sequence[Result] | Result) -> Int64Array:
 
 
 def _streams(program: Program) -> bool:
-    height, width = program.final_size(0) if program.num_rows else (0, 0)
-    return bool(12 * height * width * program.num_rows >= STREAM_FROM_BYTES)
+    if not program.num_rows:
+        return False
+    height, width = program.final_size(0)
+    values = height * width * int(program.in_shape[0, 2]) * program.num_rows
+    dtype = program.depth.dtype if program.output.mean is None else np.dtype(np.float32)
+    return bool(values * dtype.itemsize >= STREAM_FROM_BYTES)
 
 
 def _run_rows(runs: Sequence[ProgramRun], num_threads: int | None, together: int = 1) -> None:

@@ -158,7 +158,7 @@ class SingleImageWorkspace:
         is_lowered = 0
         while True:
             result = _new_result(size, pixels.shape[2], output.layout, dtype)
-            streams = 12 * size[0] * size[1] >= STREAM_FROM_BYTES
+            streams = result.nbytes >= STREAM_FROM_BYTES
             addresses = data_ptr(pixels), data_ptr(result)
             _CALL.pack_into(self.call, 0, draws, records, is_lowered, composed, streams, *addresses, *size)
             status = _make_one(self.call_at)
