@@ -224,14 +224,69 @@ i64 resize_by_windows(const ResizeScratch &r, const u8 *source, const u8 *end, i
 
 #endif
 
-bool pack_weights(ResizeScratch &r) {
+// ---- The horizontal pass for one channel: REGISTER outputs, by four taps. Register k of the sums has four outputs in
+// each 16 bytes. Packing then gives bytes in order.
+
+constexpr i64 GRAY_WEIGHTS = 16 * REGISTER;  // bytes of REGISTER outputs' weights of four taps
+
+bool pack_gray(ResizeScratch &r) {
+  const i64 outputs = round_up(r.x.size, REGISTER), groups = ceil_div(r.x.most, 4);
+  if (!r.packed.reserve(outputs / REGISTER * groups * GRAY_WEIGHTS)) return false;
+  for (i64 output = 0; output < outputs; output++) {
+    const i32 *weights = r.x.weights_of(output);
+    const i64 block = output / REGISTER, lane = output % REGISTER;
+    u8 *to = r.packed.at + block * groups * GRAY_WEIGHTS + lane % 16 / 4 * 4 * REGISTER + lane / 16 * 16 + lane % 4 * 4;
+    for (i64 group = 0; group < groups; group++, weights += 4, to += GRAY_WEIGHTS) {
+      for (i64 odd = 0; odd < 2; odd++) {
+        const i32 pair[2] = {weights[odd], weights[odd + 2]};
+        store(to + 2 * odd * REGISTER, low_parts(pair));
+        store(to + (2 * odd + 1) * REGISTER, high_parts(pair));
+      }
+    }
+  }
+  return true;
+}
+
+// Loads four bytes at each of four addresses.
+VG_INLINE Part load_fours(const u8 *source, const i32 *offset) {
+  typedef i32 Numbers4 __attribute__((vector_size(16)));
+  auto four = [=](i64 i) { return load<i32>(source + offset[i]); };
+  return (Part)Numbers4{four(0), four(1), four(2), four(3)};
+}
+
+i64 resize_gray(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, u8 *out) {
+  const i64 groups = ceil_div(r.x.most, 4);
+  const u8 *weights = r.packed.at;
+  source -= shift;
+  i64 output = 0;
+  for (; output < r.x.size; output += REGISTER) {
+    const i32 *first = r.x.first.at + output;
+    // Offsets never decrease.
+    if (source + first[REGISTER - 1] + 4 * groups > end) break;
+    Sums sums[4];
+    for (i64 group = 0; group < groups; group++, weights += GRAY_WEIGHTS) {
+      VG_EACH_SUM(k) {
+        const i32 *offset = first + 4 * k;
+        const Register taps = join_16([=](i64 i) { return load_fours(source + 4 * group, offset + 4 * i); });
+        const u8 *at = weights + 4 * k * REGISTER;
+        sums[k].add(even_bytes(taps), load_weights(at));
+        sums[k].add(odd_bytes(taps), load_weights(at + 2 * REGISTER));
+      }
+    }
+    store(out + output, bytes_of(sums));
+  }
+  return output;
+}
+
+bool pack_weights(ResizeScratch &r, i64 channels) {
+  if (channels == 1) return pack_gray(r);
   r.has_windows = fits_windows(r.x);
   return r.has_windows ? pack_windows(r) : pack_pairs(r);
 }
 
 // Resizes the first outputs of a row along x by vectors; returns their number.
 i64 resize_vectors(const ResizeScratch &r, const u8 *source, const u8 *end, i64 shift, i64 channels, u8 *out) {
-  if (channels != 3) return 0;
+  if (channels == 1) return resize_gray(r, source, end, shift, out);
   return r.has_windows ? resize_by_windows(r, source, end, shift, out) : resize_by_pairs(r, source, end, shift, out);
 }
 
@@ -306,7 +361,7 @@ bool prepare_resize(const Row &row, i64 slot, const Image &image, i64 height, i6
   if (!r.y.fill<i32>(image.height, args[0], args[2], height, filter)) return false;
   if (!r.mixed.reserve(source_bytes + 2 * BLOCK) || !r.row.reserve(out_bytes + BLOCK)) return false;
   if (!r.line_weights.reserve(r.y.taps * REGISTER)) return false;
-  if (channels == 3 && !pack_weights(r)) return false;
+  if (!pack_weights(r, channels)) return false;
   if (is_vertical_first(args) || y.is_empty()) return true;
   r.first_line = r.y.first[y.first];
   const i64 lines = r.y.end_of(y.end - 1) - r.first_line;
