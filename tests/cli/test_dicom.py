@@ -70,7 +70,7 @@ def test_files_are_read_as_by_a_loader(
         (["--window", "40,0"], "--window: got '40,0'; accepted: CENTER,WIDTH with a width above 0"),
         (["--window", "nan,400"], "--window: got 'nan,400'; accepted: CENTER,WIDTH with a width above 0"),
         (["--frame", "-1"], "--frame: got -1; accepted: an integer from 0 on"),
-        (["--window", "40,401"], "holds a run with window[1] 400.0, this one has window[1] 401.0"),
+        (["--window", "40,401"], 'this one has window "40.0,401.0"'),
         (["--window", "40,400", "--frame", "0"], "holds a run with frame 1, this one has frame 0"),
     ],
 )

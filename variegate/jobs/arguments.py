@@ -17,7 +17,7 @@ from variegate.io.location import Location
 from variegate.ops.compose import Compose
 from variegate.ops.output import Identity
 from variegate.ops.resize import RandomResizedCrop, Resize
-from variegate.options.shared import ReadOptions, TargetOptions
+from variegate.options.shared import DicomOptions, ReadOptions, TargetOptions
 from variegate.policies import PBA, load_policy
 from variegate.policies.base_augment import has_base_augment
 from variegate.program.depth import Depth
@@ -36,7 +36,7 @@ def reading_of(options: ReadOptions) -> dict[str, Any]:
     return {"depth": Depth.named(options.depth), "dicom": dicom_of(options)}
 
 
-def dicom_of(options: ReadOptions) -> Dicom:
+def dicom_of(options: DicomOptions) -> Dicom:
     """The options of DICOM files. Raises ValueError for a window that is none."""
     window: Any = options.window
     if window is None or window == "full":

@@ -30,8 +30,10 @@ from variegate.executors.runners.encoded_batch import EncodedBatch
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import open_by_index, recorded_place
 from variegate.learn.model_file import AUGMENTATION_NAME, load_model
+from variegate.learn.reading import decoded, reading
 from variegate.loader.shuffle import Permutation
 from variegate.ops.description import from_dict
+from variegate.options.shared import TrainReadOptions
 from variegate.policies.uniform import needs_magnitude
 from variegate.program.describe import operations_of
 
@@ -152,6 +154,7 @@ def attribution(
     path = Path(run) / AUGMENTATION_NAME
     settings = json.loads(path.read_bytes())
     opened = _open_images(path, settings, source)
+    read = TrainReadOptions(**{name: settings.get(name) for name in ("depth", "window", "frame")})
     described: Any = from_dict(settings["transform"], f"{path}: transform")
     transform = T.Compose([step for step in described.transforms if not num_partners(step)])
     augmenter = Augmenter(transform, str(next(network.parameters()).device), seed=settings["seed"])
@@ -162,8 +165,9 @@ def attribution(
     uses: Uses = {}
     for first in range(0, len(sampled), _BATCH_SIZE):
         indices = sampled[first : first + _BATCH_SIZE]
-        items = [opened.read(index) for index in indices.tolist()]
-        files = EncodedBatch([item.data for item in items])
+        with reading(opened, read):
+            items = [opened.read(index) for index in indices.tolist()]
+            files = EncodedBatch([_as_trained(item.data, read) for item in items])
         labels = [int(item.label) for item in items]
         values = {name: [value] * len(items) for name, value in conditions.items()}
         for draw in range(draws):
@@ -270,6 +274,11 @@ def _open_images(path: Path, settings: dict[str, Any], source: Any) -> Samples:
     if opened.fingerprint != settings["fingerprint"]:
         raise SourceError("source: holds other images than the run was trained on; accepted: the same ones")
     return opened
+
+
+def _as_trained(data: Any, read: TrainReadOptions) -> Any:
+    """Pixels in the depth of the training. Files of 8 bits are returned unchanged, to be decoded in part."""
+    return decoded(data, "source", read) if read.depth in ("uint16", "float32") else data
 
 
 def _last_magnitude(folder: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,17 @@ def tensors_of(batch: Batch, device: str) -> tuple[torch.Tensor, Any, torch.Tens
 
 
 def plain_images(
-    source: Samples, plain: Transform, device: str, seed: int, num_threads: int | None, values: int = 1
+    source: Samples,
+    plain: Transform,
+    device: str,
+    seed: int,
+    num_threads: int | None,
+    values: int = 1,
+    reading: Mapping[str, Any] | None = None,
 ) -> torch.Tensor:
     """float32 [N, C, H, W] on the device: up to some thousand images, drawn by the seed, preprocessed as for scoring.
 
-    ``values``: numbers of an image. Raises SourceError.
+    ``values``: numbers of an image. ``reading``: arguments of a Loader. Raises SourceError.
     """
     number = max(_MIN_PLAIN, min(_MAX_PLAIN, _MAX_PLAIN_VALUES // values))
     loader = Loader(
@@ -91,6 +98,7 @@ def plain_images(
         world_size=1,
         on_error="skip",
         prefetch=0,
+        **(reading or {}),
     )
     batch = next(iter(loader), None)
     if batch is not None and isinstance(batch.images, torch.Tensor):

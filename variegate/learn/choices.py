@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from variegate.data.samples import Samples
-from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.io.amounts import pluralize
 from variegate.learn.models import build_model, seeded_weights
+from variegate.learn.reading import read_pixels
 from variegate.loader.cache import available_memory
 from variegate.options.fit import FitOptions
+from variegate.options.shared import TrainReadOptions
 
 Size = tuple[int, int]
 
@@ -104,13 +105,13 @@ def choose(
     return replace(choice, reasons=(_reason(choice, data),))
 
 
-def sample_sizes(source: Samples) -> list[Size]:
-    """(height, width) of up to 32 images, evenly from a source; without unreadable ones."""
+def sample_sizes(source: Samples, options: TrainReadOptions) -> list[Size]:
+    """(height, width) of up to 32 images, evenly from a source; without unreadable ones. ``options``: how they are
+    read."""
     found = []
     for index in np.linspace(0, len(source) - 1, min(len(source), _SAMPLED)).astype(np.int64).tolist():
         try:
-            data = source.read(index).data
-            height, width = np.shape(read_image(data) if isinstance(data, bytes) else data)[:2]
+            height, width = read_pixels(source, index, options).shape[:2]
             found.append((height, width))
         except DecodeError:  # is reported when it is loaded
             continue

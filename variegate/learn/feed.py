@@ -6,14 +6,11 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from variegate import transforms as T
 from variegate.augmenter.planner import num_partners
 from variegate.data.base import SourceError, summarize_names
 from variegate.data.opening import new_notes, open_source
 from variegate.data.samples import Samples
-from variegate.decode import read_image
 from variegate.errors import DecodeError
 from variegate.io.addresses import redact_text, redact_url
 from variegate.jobs.arguments import WHOLE, parse_size
@@ -23,16 +20,18 @@ from variegate.learn.batches import classes_of, plain_images
 from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, choose_epochs, fit_memory, sample_sizes
 from variegate.learn.images import BaselineAugmentation
 from variegate.learn.models import statistics_of
+from variegate.learn.reading import check_levels, loader_arguments, measure_source, range_notes, read_pixels
 from variegate.loader import Loader
 from variegate.loader.batch import Failure
 from variegate.options.rows import Row
 from variegate.options.training import TrainOptions
 from variegate.policies.base_augment import crop_size, has_base_augment
 from variegate.policies.load import scaled_policy
+from variegate.program.depth import Depth, depth_of
 
 Size = tuple[int, int]
 
-# ImageNet's statistics for all images, so that pretrained models see their usual inputs.
+# ImageNet's statistics for all images of 8 bits, so that pretrained models see their usual inputs.
 _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
 _GRAY_MEAN = (0.449,)
@@ -76,7 +75,8 @@ class DataPipeline:
         self.options = options = replace(options, epochs=epochs)
         row = options.row
         self._policy = None if row.policy is None else scaled_policy(row.policy, epochs)
-        self.channels, self.choice = self._choose(ranks)
+        self._reading = loader_arguments(options)
+        self.channels, self.depth, self.choice = self._choose(ranks)
         chosen = self.choice
         self.model, self.size, self.batch_size = chosen.model, chosen.size, chosen.batch_size
         if options.pretrained and not self.model.startswith("timm:"):
@@ -84,6 +84,10 @@ class DataPipeline:
         self._device = ranks.device
         self._is_first = ranks.is_first
         self.transform, self.plain = self._transforms()
+        try:
+            check_levels(self.transform, self.depth, epochs)
+        except ValueError as error:
+            raise ValueError(f"policy: got {row.name!r}: {error}") from error
         common: dict[str, Any] = {
             "batch_size": self.batch_size,
             "device": ranks.device,
@@ -94,6 +98,7 @@ class DataPipeline:
             "world_size": ranks.ranks,
             "targets": False,
             "on_error": "skip",
+            **self._reading,
             **self._cache(),
         }
         conditions = self.adaptation.of_epoch if self.adaptation.has_magnitudes else None
@@ -113,8 +118,8 @@ class DataPipeline:
     def unread(self) -> list[Failure]:
         return [*self.train.errors, *(self.scored.errors if self.scored is not None else [])]
 
-    def _choose(self, ranks: DistContext) -> tuple[int, Choice]:
-        """Channels, and the choices by the data and the memory; the same on every rank."""
+    def _choose(self, ranks: DistContext) -> tuple[int, Depth, Choice]:
+        """Channels, depth, and the choices by the data and the memory; the same on every rank."""
         options = self.options
         together = ranks.ranks * options.accumulate
         if (options.batch_size or 0) * together > self.length:
@@ -123,8 +128,8 @@ class DataPipeline:
                 f"batch_size: got {options.batch_size}{by}, with {self.length:,} images to train; accepted: no more "
                 "than that in a step"
             )
-        channels, first = _first_image(self.source, self.place)
-        data = Data(self.length, max(1, self.length // together), sample_sizes(self.source))
+        channels, first, depth = _first_image(self.source, self.place, options)
+        data = Data(self.length, max(1, self.length // together), sample_sizes(self.source, options))
         whole = crop_size(self._policy)
         size = whole if options.size == "auto" else parse_size(options.size) or first
         if whole not in (None, size):
@@ -136,7 +141,7 @@ class DataPipeline:
         chosen = fit_memory(chosen, data, channels, len(self.classes), options, options.seed, ranks.device)
         smallest = min(ranks.gather(chosen.batch_size))
         is_kept = chosen.is_kept or options.size.lower() == "none"
-        return channels, replace(chosen, batch_size=smallest, is_kept=is_kept)
+        return channels, depth, replace(chosen, batch_size=smallest, is_kept=is_kept)
 
     def _transforms(self) -> tuple[T.Transform, T.Transform]:
         """-> of training images, and of images that are scored."""
@@ -179,7 +184,12 @@ class DataPipeline:
         mean: tuple[float, ...]
         std: tuple[float, ...]
         mean, std = (_GRAY_MEAN, _GRAY_STD) if self.channels == 1 else (_MEAN, _STD)
-        if self.options.pretrained and self.channels == 3:
+        if self.depth.is_deep:
+            found = measure_source(self.source, self.channels, self.options)
+            mean, std = found.mean, found.std
+            for note in range_notes(found.low, found.high) if self._is_first else ():
+                warnings.warn(note, stacklevel=4)
+        elif self.options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
         side = min(self.size)
         return BaselineAugmentation(self.size, mean, std, side // 8, True, side // 2)
@@ -206,7 +216,7 @@ class DataPipeline:
         """Images that initialize a model; see ``batches.plain_images``."""
         values = self.size[0] * self.size[1] * self.channels
         options = self.options
-        return plain_images(self.source, self.plain, self._device, options.seed, options.threads, values)
+        return plain_images(self.source, self.plain, self._device, options.seed, options.threads, values, self._reading)
 
     def _check_same_classes(self, others: Samples, place: str) -> None:
         if others.classes and self.source.classes and tuple(others.classes) != tuple(self.classes):
@@ -224,14 +234,17 @@ def _open(given: Any) -> tuple[Samples, str]:
     return opened, redact_url(str(given)) if isinstance(given, str) or hasattr(given, "__fspath__") else "source"
 
 
-def _first_image(source: Samples, place: str) -> tuple[int, tuple[int, int]]:
-    """-> channels, (height, width), of the first image that can be read."""
+def _first_image(source: Samples, place: str, options: TrainOptions) -> tuple[int, tuple[int, int], Depth]:
+    """-> channels, (height, width), depth, of the first image that can be read."""
+    failure: DecodeError | None = None
     for index in range(min(len(source), _MAX_UNREADABLE)):
         try:
-            data: Any = source.read(index).data
-            pixels = np.asarray(read_image(data) if isinstance(data, bytes) else data)
-        except DecodeError:  # notes were already printed when the source was opened
+            pixels = read_pixels(source, index, options)
+        except DecodeError as error:  # notes were already printed when the source was opened
+            failure = failure or error
             continue
-        height, width = pixels.shape[:2]
-        return 1 if pixels.ndim == 2 else pixels.shape[2], (height, width)
-    raise SourceError(f"{place}: none of its first {_MAX_UNREADABLE} images can be read")
+        height, width, channels = pixels.shape
+        depth = depth_of(pixels.dtype)
+        assert depth is not None
+        return channels, (height, width), depth
+    raise SourceError(f"{place}: none of its first {_MAX_UNREADABLE} images can be read; the first: {failure}")

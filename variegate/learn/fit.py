@@ -19,6 +19,7 @@ import torch
 
 from variegate.arrays import UInt64Array
 from variegate.data.samples import Samples
+from variegate.decode.depth import note_once
 from variegate.learn.adaptation import Adaptation
 from variegate.learn.averaging import (
     DistContext,
@@ -355,7 +356,8 @@ class FitData:
 
     @property
     def channels(self) -> int:
-        return int(self.samples.pixels(np.arange(1)).shape[3])
+        with note_once(set(), keeps_depth=True):
+            return int(self.samples.pixels(np.arange(1)).shape[3])
 
     def loader(self, transform: Transform, options: FitOptions, seed: int, adaptation: Adaptation | None) -> Loader:
         """Batches that train. An incomplete last batch is dropped. Raises ValueError for fewer images than a batch

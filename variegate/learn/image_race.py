@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -27,6 +27,7 @@ from variegate.learn.fit import FitData, check_batch, fit, one_thread_each, thre
 from variegate.learn.images import BaselineAugmentation, LabelledImages, split
 from variegate.learn.plots import plot_comparison
 from variegate.learn.population import SearchStream, repeat_seed
+from variegate.learn.reading import check_levels
 from variegate.learn.rounds import FORMAT, RaceFiles, RaceRules, run_race
 from variegate.learn.run import ORIGINALS_NAME, digest_of, digests, digests_by_row, searched_on, write_digests
 from variegate.learn.standings import RaceResult
@@ -93,6 +94,7 @@ class TrainingPlan:
     baseline: Callable[[LabelledImages], BaselineAugmentation]
     seed: int = 0
     devices: Sequence[str] = ("auto",)
+    reading: Mapping[str, Any] = field(default_factory=dict)  # settings, ``read_settings``
 
     def __post_init__(self) -> None:
         integer("seed", self.seed, 0, 2**64 - 1)
@@ -104,7 +106,8 @@ class TrainingPlan:
         around = {"padding": baseline.padding, "flip": baseline.flip, "cutout": baseline.cutout}
         size = "x".join(map(str, baseline.size))
         described = {"size": size, "train": self.subsets.train, "scored": self.subsets.scored, "model": self.model}
-        return {**described, **asdict(self.recipe), **around, "seed": self.seed, "pixels": PIXEL_VERSION}
+        settings = {**self.reading, **described, **asdict(self.recipe), **around}
+        return {**settings, "seed": self.seed, "pixels": PIXEL_VERSION}
 
     def started(self, **more: Any) -> Started:
         """The event of its sizes."""
@@ -134,7 +137,7 @@ class ImageRace:
 
     def __post_init__(self) -> None:
         for row in self.rows.values():
-            row.transform(self.baseline, self.plan.recipe.num_epochs)
+            self._check_row(row)
         least = "two or more" if self.rules.drops else "each name once, such as none, crop, flip+crop"
         if len(self.rows) < (2 if self.rules.drops else 1):
             raise ValueError(f"policies: got {len(self.rows) or 'none'}; accepted: {least}")
@@ -146,6 +149,14 @@ class ImageRace:
         grain = 1 / self.plan.subsets.scored
         rules = replace(self.rules, grain=grain, is_share=True, variations=self._variations)
         object.__setattr__(self, "rules", rules)
+
+    def _check_row(self, row: Candidate) -> None:
+        epochs = self.plan.recipe.num_epochs
+        transform = row.transform(self.baseline, epochs)
+        try:
+            check_levels(transform, self.plan.subsets.images.depth, epochs)
+        except ValueError as error:
+            raise ValueError(f"policies: got {row.name!r}: {error}") from error
 
     @computed_once
     def baseline(self) -> BaselineAugmentation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from threading import Event
 from typing import Any
@@ -17,10 +18,12 @@ from variegate.data.objects.arrays import open_arrays
 from variegate.data.opening import open_source
 from variegate.data.samples import Samples
 from variegate.io.addresses import redact_url
+from variegate.learn.reading import measure
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
 from variegate.options.rows import Row
 from variegate.policies.base_augment import crop_size, has_base_augment
+from variegate.program.depth import Depth, depth_of
 from variegate.threads import computed_once
 
 _BATCH = 256
@@ -30,8 +33,8 @@ _LEAST_STD = 1e-3
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """``pixels``: uint8 [N, H, W, C]; ``labels``: int64 [N], both in memory; ``ids``: uint64 [N]; ``names``: N, of the
-    samples as their source calls them, or none."""
+    """``pixels``: uint8, uint16 or float32 [N, H, W, C]; ``labels``: int64 [N], both in memory; ``ids``: uint64 [N];
+    ``names``: N, of the samples as their source calls them, or none."""
 
     pixels: torch.Tensor
     labels: torch.Tensor
@@ -41,6 +44,12 @@ class LabelledImages:
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    @property
+    def depth(self) -> Depth:
+        depth = depth_of(self.pixels.numpy().dtype)
+        assert depth is not None
+        return depth
 
     @property
     def num_classes(self) -> int:
@@ -58,14 +67,20 @@ class LabelledImages:
 
 
 def load_images(
-    source: Any, size: tuple[int, int] | None = None, device: str = "auto", stop: Event | None = None
+    source: Any,
+    size: tuple[int, int] | None = None,
+    device: str = "auto",
+    stop: Event | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> LabelledImages:
-    """Decode all readable images of a source, in its order, resized to ``size`` (height, width) if given.
+    """Decode all readable images of a source, in its order, resized to ``size`` (height, width) if given. ``reading``:
+    arguments of a Loader.
 
     Raises SourceError where sizes differ, and where labels are not classes; KeyboardInterrupt once ``stop`` is set.
     """
     transform: T.Transform = T.Identity() if size is None else T.Compose([T.Resize(size)])
     options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "layout": "NHWC", "prefetch": 1, "targets": False}
+    options |= reading or {}
     loader = Loader(open_source(source, stream=False), transform, _BATCH, device, **options)
     parts: list[tuple[torch.Tensor, torch.Tensor, UInt64Array]] = []
     for batch in loader:
@@ -167,16 +182,20 @@ class BaselineAugmentation:
     @classmethod
     def of(cls, images: LabelledImages, padding: int, flip: bool, cutout: int) -> BaselineAugmentation:
         """Create it with the mean and deviation of these images' channels."""
-        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         height, width = images.pixels.shape[1:3]
+        if images.depth.is_deep:
+            measured = measure(part.numpy() for part in images.pixels.split(_BATCH))
+            return cls((height, width), measured.mean, measured.std, padding, flip, cutout)
+        found = [_mean_and_std(images.pixels[..., channel]) for channel in range(images.pixels.shape[3])]
         mean = tuple(mean for mean, _ in found)
         std = tuple(max(std, _LEAST_STD) for _, std in found)
         return cls((height, width), mean, std, padding, flip, cutout)
 
     @property
     def fill(self) -> tuple[int, int, int]:
-        """The mean as a fill color; for grayscale images, three equal values."""
-        red, green, blue = (round(255 * mean) for mean in (self.mean if len(self.mean) == 3 else self.mean[:1] * 3))
+        """The mean as a fill color, within black and white; for grayscale images, three equal values."""
+        means = self.mean if len(self.mean) == 3 else self.mean[:1] * 3
+        red, green, blue = (round(255 * min(max(mean, 0.0), 1.0)) for mean in means)
         return red, green, blue
 
     def with_row(self, row: Row, argument: str) -> BaselineAugmentation:
@@ -193,8 +212,11 @@ class BaselineAugmentation:
 
     @property
     def plain(self) -> T.Transform:
-        """Transform of images that score."""
-        return T.Normalize(self.mean, self.std)
+        """Transform of images that score. Statistics above 1 are of floats in units of their own."""
+        normalize = T.Normalize(self.mean, self.std)
+        if max(*self.mean, *self.std) <= 1:
+            return normalize
+        return T.Compose([T.ToDtype("float32", scale=False), normalize])
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
         """Full transform of images that train; a complete policy brings its own crop, flip and cutout.

@@ -25,6 +25,7 @@ from variegate.io.durable import write_atomically
 from variegate.io.files import StrPath
 from variegate.jobs.arguments import absolute_place
 from variegate.learn.models import ModelError, model_to_train
+from variegate.learn.reading import read_settings
 from variegate.ops.description import from_dict
 from variegate.program.program import MAX_CHANNELS
 
@@ -62,8 +63,9 @@ DAMAGE = (
 def write_model(folder: Path, feed: DataPipeline, weights: dict[str, torch.Tensor]) -> None:
     """Write what ``load_model`` and ``attribution`` read. Raises WriteError."""
     plain = feed.plain
-    # Of images that keep their size, validation has no other.
-    steps = [*plain.transforms] if isinstance(plain, T.Compose) else [T.Resize(feed.size), plain]
+    steps = [*plain.transforms] if isinstance(plain, T.Compose) else [plain]
+    if feed.choice.is_kept:  # validation has images of no other size
+        steps.insert(0, T.Resize(feed.size))
     scoring = T.Compose([*([T.Grayscale()] if feed.channels == 1 else []), *steps])
     values = (feed.model, list(feed.classes), weights, feed.channels, scoring.to_dict())
     buffer = io.BytesIO()
@@ -76,6 +78,7 @@ def write_model(folder: Path, feed: DataPipeline, weights: dict[str, torch.Tenso
             "seed": feed.options.seed,
             "epoch": feed.options.num_epochs - 1,
             "transform": feed.transform.to_dict(),
+            **read_settings(feed.options),
         }
         write_atomically(folder / AUGMENTATION_NAME, (json.dumps(settings) + "\n").encode(), durable=True)
 

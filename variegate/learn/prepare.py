@@ -24,6 +24,7 @@ from variegate.learn.history import Settings
 from variegate.learn.image_race import ImageRace, Subsets, TrainingPlan, unseen
 from variegate.learn.images import BaselineAugmentation, LabelledImages
 from variegate.learn.policy import SearchSpace
+from variegate.learn.reading import check_levels, loader_arguments, range_notes, read_settings
 from variegate.learn.rounds import LOG_NAME, RaceRules
 from variegate.learn.run import SearchRun
 from variegate.learn.sizes import (
@@ -37,6 +38,7 @@ from variegate.learn.sizes import (
 from variegate.learn.trainings import read_json
 from variegate.options.importing import import_user_module
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
+from variegate.program.depth import Depth
 
 # Searched crops and cutouts go up to these shares of the shorter side, unless options set pixels.
 _MOST_CROP = 0.25
@@ -52,8 +54,8 @@ def open_search(
     operations: Sequence[Any] | None = None,
 ) -> SearchRun:
     """Decode the images of a search, and of ``--test``, and prepare its run."""
-    images, opened, _ = load_source(source, options.size, device, on_event, stop)
-    test = None if options.test is None else load_test(options.test, images, options.size, device, on_event)
+    images, opened, _ = load_source(source, options, device, on_event, stop)
+    test = None if options.test is None else load_test(options.test, images, options, device, on_event)
     place = absolute_place(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else ""
     return prepare_search(images, options, place, opened.fingerprint, test, operations)
 
@@ -75,6 +77,10 @@ def prepare_search(
     """
     baseline = _baseline(images, options)
     searched = _search_space(images, options, known_operations(operations or options.operations))
+    try:
+        check_levels(searched.transform(searched.limits), images.depth)
+    except ValueError as error:
+        raise ValueError(f"operations: {error}") from error
     total = len(images)
     held_out = _held_out(images, options) if test is None else 0
     if held_out:
@@ -92,6 +98,7 @@ def prepare_search(
         fingerprint,
         test,
         total,
+        read_settings(options),
     )
 
 
@@ -125,8 +132,8 @@ def open_evaluation(
     source: Any, options: EvaluationOptions, devices: Sequence[str], on_event: OnEvent, stop: Event | None = None
 ) -> ImageRace:
     """Decode the images of an evaluation, and the images of ``--test`` that no search used, and prepare it."""
-    images, _, _ = load_source(source, options.size, devices[0], on_event, stop)
-    test = None if options.test is None else load_test(options.test, images, options.size, devices[0], on_event)
+    images, _, _ = load_source(source, options, devices[0], on_event, stop)
+    test = None if options.test is None else load_test(options.test, images, options, devices[0], on_event)
     kept = test if test is None else unseen(test, policy_names(options.policies))
     if test is not None and kept is not None and len(kept) < len(test):
         lost = len(test) - len(kept)
@@ -167,7 +174,7 @@ def open_race(
     ``policies``: see ``race``; None: the policies of the options. ``folder``: of a race that may have begun, whose
     sizes are kept. A new one has sizes by which three rounds fit into its budget.
     """
-    images, _, is_resized = load_source(source, options.size, devices[0], on_event, stop)
+    images, _, is_resized = load_source(source, options, devices[0], on_event, stop)
     sizes = race_sizes(images, None, options, MOST_TRAINED)
     plan = _plan(images, None, options, sizes, devices)
     rows = default_candidates(plan.baseline(images)) if policies is None else candidates_of(policies)
@@ -214,22 +221,33 @@ def _plan(
     subsets = Subsets(images, sizes.train, test, options.seed)
     recipe = options.fit_options(sizes.epochs, sizes.batch_size)
     baseline = partial(BaselineAugmentation.of, **_baseline(images, options))
-    return TrainingPlan(subsets, sizes.model, recipe, baseline, options.seed, devices)
+    return TrainingPlan(subsets, sizes.model, recipe, baseline, options.seed, devices, read_settings(options))
 
 
 def load_source(
-    src: Any, size: str | tuple[int, int], device: str, on_event: OnEvent, stop: Event | None = None
+    src: Any,
+    options: TrainingOptions,
+    device: str,
+    on_event: OnEvent,
+    stop: Event | None = None,
+    sides: tuple[int, int] | None = None,
 ) -> tuple[LabelledImages, Samples, bool]:
-    """Decode labeled images -> them, their source, and whether they were resized. ``size``: as typed, or sides. Notes
-    name skipped images. Raises SourceError."""
-    sides = None if size == "auto" else parse_size(size) if isinstance(size, str) else size
+    """Decode labeled images -> them, their source, and whether they were resized. ``sides``: instead of the size of the
+    options. Notes name skipped images. Raises SourceError."""
+    reading = loader_arguments(options)
+    is_auto = sides is None and options.size == "auto"
+    if sides is None and not is_auto:
+        sides = parse_size(options.size)
     source = open_by_index(src)
     for text in source.notes():
         on_event(Note(text))
-    if size == "auto":
-        sizes = sample_sizes(source)
+    if is_auto:
+        sizes = sample_sizes(source, options)
         sides = None if keeps_size(sizes, SEARCH) else choose_size(sizes, SEARCH)
-    images = image_sets.load_images(source, sides, device, stop)
+    images = image_sets.load_images(source, sides, device, stop, reading)
+    if images.depth is Depth.FLOAT32:
+        for text in range_notes(float(images.pixels.min()), float(images.pixels.max())):
+            on_event(Note(text))
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
     reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]
@@ -247,15 +265,20 @@ def load_source(
     return images, source, sides is not None
 
 
-def load_test(src: Any, images: LabelledImages, size: str, device: str, on_event: OnEvent) -> LabelledImages:
-    """Decode labeled images that score, in addition to the training ``images``. ``size``: as typed for these. Raises
-    SourceError for other classes, or another size."""
+def load_test(
+    src: Any, images: LabelledImages, options: TrainingOptions, device: str, on_event: OnEvent
+) -> LabelledImages:
+    """Decode labeled images that score, in addition to the training ``images``. Raises SourceError for other classes,
+    or another size."""
     height, width = images.pixels.shape[1:3]
-    test, _, _ = load_source(src, "none" if size == "none" else (height, width), device, on_event)
+    sides = None if options.size == "none" else (height, width)
+    test, _, _ = load_source(src, options, device, on_event, sides=sides)
     classes = images.classes[: test.num_classes]  # the last may have no image there
+    place = redact_url(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
     if test.classes != classes or test.pixels.shape[1:] != images.pixels.shape[1:]:
-        place = redact_url(str(src)) if isinstance(src, (str, os.PathLike)) else "test"
         raise SourceError(f"{place}: other classes, or images of another size, than the images that train")
+    if test.depth is not images.depth:
+        raise SourceError(f"{place}: images of {test.depth}; accepted: {images.depth}, as the images that train")
     return test
 
 

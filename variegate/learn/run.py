@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -165,8 +165,8 @@ class PopulationRun(ABC):
 class SearchRun(PopulationRun):
     """A population of ``model``s, trained by ``recipe`` on ``train``, scored by accuracy on ``validation``.
 
-    ``place`` and ``fingerprint``: of the images; ``total``: their number. ``test``: others, which compare the result.
-    Without a ``fill``, policies fill with the mean of ``train``.
+    ``place`` and ``fingerprint``: of the images; ``total``: their number; ``reading``: settings of how they were read.
+    ``test``: others, which compare the result. Without a ``fill``, policies fill with the mean of ``train``.
     """
 
     settings: Settings
@@ -179,6 +179,7 @@ class SearchRun(PopulationRun):
     fingerprint: str = ""
     test: LabelledImages | None = None
     total: int = 0
+    reading: Mapping[str, Any] = field(default_factory=dict)
     one_thread = True
 
     def __post_init__(self) -> None:
@@ -201,6 +202,7 @@ class SearchRun(PopulationRun):
             {
                 "source": redact_url(self.place),
                 "fingerprint": self.fingerprint,
+                **self.reading,
                 # Settings that determine later ones come first, because the first difference is reported.
                 "size": list(self.baseline.size),
                 "seed": self.settings.seed,

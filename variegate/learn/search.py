@@ -295,7 +295,7 @@ def compare_result(
     images = _joined(run.train, run.validation)
     subsets = Subsets(images, len(run.train), run.test, run.settings.seed)
     baseline = partial(BaselineAugmentation.of, **around)
-    plan = TrainingPlan(subsets, run.model, run.recipe, baseline, run.settings.seed, devices)
+    plan = TrainingPlan(subsets, run.model, run.recipe, baseline, run.settings.seed, devices, run.reading)
     rows = candidates_of([*free_rows(run.baseline), schedule_row(run, folder)])
     files = RaceFiles.beside(folder / "comparison.png")
     found = ImageRace(plan, rows, RaceRules(repeats, drops=False)).evaluate(files, on_event, stop)

@@ -21,7 +21,7 @@ from variegate.options.fit import (
     TrainPrecision,
     WeightDecay,
 )
-from variegate.options.shared import ray_address
+from variegate.options.shared import TrainReadOptions, ray_address
 
 EpochsToFit: TypeAlias = Annotated[
     int | None,
@@ -38,7 +38,7 @@ Around = Literal["searched", "fixed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions(Options):
+class TrainingOptions(TrainReadOptions):
     """Options of both: images, a model and its training, crop, flip and cutout, and devices. None: fits the images."""
 
     size: Annotated[

@@ -70,16 +70,9 @@ class DeviceOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions(Options):
-    """Options for reading images."""
+class DicomOptions(Options):
+    """Options for reading DICOM files."""
 
-    depth: Annotated[
-        Literal["uint8", "uint16", "float32"],
-        Opt(
-            "Dtype in which images are read. uint16 and float32 keep 16 bits and floats; uint8 scales them to 8 bits.",
-            "Images",
-        ),
-    ] = "uint8"
     window: Annotated[
         str | None,
         Opt(
@@ -92,6 +85,33 @@ class ReadOptions(Options):
     frame: Annotated[
         int | None,
         Opt("Frame of DICOM files, counted from 0. By default, files of several frames are refused.", "Images", ge=0),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(DicomOptions):
+    """Options for reading images that are written again."""
+
+    depth: Annotated[
+        Literal["uint8", "uint16", "float32"],
+        Opt(
+            "Dtype in which images are read. uint16 and float32 keep 16 bits and floats; uint8 scales them to 8 bits.",
+            "Images",
+        ),
+    ] = "uint8"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainReadOptions(DicomOptions):
+    """Options for reading images that models train on; ``depth`` as of a Loader."""
+
+    depth: Annotated[
+        Literal["uint8", "uint16", "float32"] | None,
+        Opt(
+            "Dtype in which images are read. uint16 and float32 keep 16 bits and floats up to the model. By default, "
+            "8 bits of files, and the dtype of raw packs.",
+            "Images",
+        ),
     ] = None
 
 

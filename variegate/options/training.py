@@ -10,7 +10,7 @@ from variegate.options import Opt
 from variegate.options.fit import FitOptions, Model, TrainingSeed
 from variegate.options.recipes import with_recipe
 from variegate.options.rows import Row, parse_row
-from variegate.options.shared import Threads
+from variegate.options.shared import Threads, TrainReadOptions
 
 Adapt = Literal["none", "entropy"]
 
@@ -24,7 +24,7 @@ DEFAULT_ADAPTED_POLICY = "randaugment+crop"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(FitOptions):
+class TrainOptions(FitOptions, TrainReadOptions):
     """Options of ``train``. None: chosen by the images. Raises ValueError naming the argument."""
 
     validation: Annotated[

@@ -107,4 +107,4 @@ def test_sides_where_nobody_says(sizes: list[tuple[int, int]], wanted: tuple[int
 
     pixels = [np.zeros((*size, 3), np.uint8) for size in sizes]
     source = open_source((pixels, list(range(len(sizes)))))
-    assert choose_size(sample_sizes(source), SEARCH) == wanted
+    assert choose_size(sample_sizes(source, SearchOptions()), SEARCH) == wanted

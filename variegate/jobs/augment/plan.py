@@ -244,7 +244,7 @@ class Plan:
         window = self.dicom.window
         settings = {
             "depth": str(self.depth) if self.depth.is_deep else None,
-            "window": list(window) if isinstance(window, tuple) else window,
+            "window": ",".join(map(repr, window)) if isinstance(window, tuple) else window,
             "frame": self.dicom.frame,
         }
         return {name: value for name, value in settings.items() if value is not None}

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from variegate.checks import check_pixel_version
 from variegate.data.base import SourceError
 from variegate.data.filtered import exclude_on_open
-from variegate.decode.dicom import Dicom
 from variegate.errors import DecodeError
 from variegate.io.addresses import is_url, redact_url
 from variegate.io.files import StrPath
-from variegate.jobs.arguments import open_by_index, recorded_place, texts_in
+from variegate.jobs.arguments import dicom_of, open_by_index, recorded_place, texts_in
 from variegate.jobs.augment.annotated import plan_for, with_outlines
 from variegate.jobs.augment.job import ExpansionSpec
 from variegate.jobs.augment.plan import SETTINGS, Plan
 from variegate.jobs.output.files import safe_name
 from variegate.jobs.output.manifest import ANNOTATED, Manifest, read_manifest
+from variegate.options.shared import DicomOptions
 from variegate.program.depth import Depth
 from variegate.targets.settings import Targets
 from variegate.transforms import from_dict
@@ -116,7 +116,7 @@ def _plan_of(manifest: Manifest, source: Any, exclude: Any) -> Plan:
         shard_size=settings.get("shard_size", 1),
         channels=settings.get("channels"),
         depth=Depth.named(settings.get("depth", "uint8")),
-        dicom=Dicom(settings.get("window"), settings.get("frame")),
+        dicom=dicom_of(DicomOptions(window=settings.get("window"), frame=settings.get("frame"))),
         place=str(place),
         **more,
     )

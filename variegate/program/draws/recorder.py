@@ -508,8 +508,8 @@ class DrawContext:
         opcodes = list(among) if isinstance(op, Value) else [int(op)]
         if self.num_channels != 3:
             refuse_color(opcodes, name, self.num_channels)
-        if NEEDS_LEVELS[opcodes].any():
-            recorder.needs_levels.append(name or shown_as)
+        if on_levels := [code for code in opcodes if NEEDS_LEVELS[code]]:
+            recorder.needs_levels.append(name or (SPECS[Op(on_levels[0])].name if among else shown_as))
         if fill is not None:
             fill = color_of(f"{name or shown_as}: fill", fill, self.num_channels, self.table)
         height, width = (NONE, NONE) if size is None else map(recorder.register, size)
