@@ -37,19 +37,24 @@ void mix_lines(const Element *source, i64 stride, i64 count, const f32 *weights,
   }
 }
 
+// Loads four values at every fourth offset; offsets in bytes keep the addresses in registers.
+VG_INLINE Floats load_values(const f32 *line, const i32 *offset) {
+  return (Floats)join_16([=](i64 i) { return load<Part>((const u8 *)line + offset[i]); });
+}
+
 // Adds four adjacent pixels, times weights, at every fourth offset. Of three channels: only the first `taps` of them.
 template <i64 channels, i64 taps>
 VG_INLINE Floats add_taps(Floats sum, const f32 *line, const i32 *offset, Floats weights) {
-  if constexpr (channels == 1) return sum + (Floats)load_pixels(line, offset) * weights;
-  sum += (Floats)load_pixels(line, offset) * repeat<0>(weights);
-  if constexpr (taps > 1) sum += (Floats)load_pixels(line + 3, offset) * repeat<1>(weights);
-  if constexpr (taps > 2) sum += (Floats)load_pixels(line + 6, offset) * repeat<2>(weights);
-  if constexpr (taps > 3) sum += (Floats)load_pixels(line + 9, offset) * repeat<3>(weights);
+  if constexpr (channels == 1) return sum + load_values(line, offset) * weights;
+  sum += load_values(line, offset) * repeat<0>(weights);
+  if constexpr (taps > 1) sum += load_values(line + 3, offset) * repeat<1>(weights);
+  if constexpr (taps > 2) sum += load_values(line + 6, offset) * repeat<2>(weights);
+  if constexpr (taps > 3) sum += load_values(line + 9, offset) * repeat<3>(weights);
   return sum;
 }
 
 // Packs the weights along x: for each LANES outputs and four taps, four registers, as `resize_columns` loads them. Also
-// computes the offsets of the outputs in the line `r.mixed`.
+// computes the offsets of the outputs in the line `r.mixed`, in bytes.
 bool pack_weights(ResizeScratch &r, i64 channels, bool is_mirrored) {
   const i64 outputs = round_up(r.x.size, LANES), groups = ceil_div(r.x.most, 4);
   if (!r.packed.reserve(outputs * groups * 4 * (i64)sizeof(f32)) || !r.offsets.reserve(outputs)) return false;
@@ -57,7 +62,7 @@ bool pack_weights(ResizeScratch &r, i64 channels, bool is_mirrored) {
   for (i64 output = 0; output < outputs; output++) {
     // Outputs beyond the row repeat its last one.
     const i64 counted = min_of(output, r.x.size - 1), from = is_mirrored ? r.x.size - 1 - counted : counted;
-    r.offsets[output] = (i32)(channels * (r.x.first[from] - r.columns.first));
+    r.offsets[output] = (i32)(channels * (r.x.first[from] - r.columns.first) * (i64)sizeof(f32));
     const i64 lane = output % LANES, first_group = output / LANES * groups;
     for (i64 group = 0; group < groups; group++) {
       f32 *to = packed + 4 * ((first_group + group) * LANES + lane % 4 * (LANES / 4) + lane / 4);
