@@ -129,8 +129,6 @@ void weigh_pixels(const Image &image, i64 first, i64 count, Scratch &s) {
 
 // Sums of uint16 along a line are exact integers, because they are sums of taps less this.
 template <class Element> constexpr i32 MIDDLE = sizeof(Element) == 2 ? 1 << 15 : 0;
-// The addend of a pixel's sum, before integers are truncated.
-template <class Element> constexpr f32 ADDEND = (f32)MIDDLE<Element> + HALF_UP<Element>;
 
 // Weights of LANES pixels. Along x, two vectors of pairs for uint16.
 struct Weights {
@@ -188,17 +186,15 @@ VG_INLINE Floats weigh_lines(const Element *at, i64 step, const Floats (&y)[4], 
   return total;
 }
 
-template <int k> VG_INLINE void repeat_all(const Floats (&from)[4], Floats (&to)[4]) {
-  for (int i = 0; i < 4; i++) to[i] = repeat<k>(from[i]);
-}
-
 // Pixels k, k + 4, ...
 template <int k, class Element>
 VG_INLINE Register weigh_every_fourth(const Element *&at, i64 step, const i32 *offset, const Weights &weights) {
-  Floats x[4], y[4];
-  repeat_all<k>(weights.x, x);
-  repeat_all<k>(weights.y, y);
-  Floats total = weigh_lines(at, step, y, [&](const Element *line) { return weigh_line(line, offset + k, x); });
+  Weights own;
+  for (int i = 0; i < 4; i++) {
+    own.x[i] = repeat<k>(weights.x[i]);
+    own.y[i] = repeat<k>(weights.y[i]);
+  }
+  Floats total = weigh_lines(at, step, own.y, [&](const Element *line) { return weigh_line(line, offset + k, own.x); });
   at = after(total, at);
   return (Register)total;
 }
@@ -212,7 +208,7 @@ template <class Element> void weigh_pixels(const ImageOf<Element> &image, i64 fi
     if (ahead != 0) prefetch_pixels(at + ahead, offset);
     const Weights weights = load_weights<Element>(s.interpolate.weights.at + i, s.interpolate.stride);
     auto store_pixels = [=](i64 c, Floats totals) {
-      store_values(planes[c] + first + i, totals * 0x1p-28f + ADDEND<Element>);
+      store_values(planes[c] + first + i, totals * 0x1p-28f + ((f32)MIDDLE<Element> + HALF_UP<Element>));
     };
     if (image.channels == 1) {
       auto weigh = [&](const Element *line) { return weigh_gray_line(line, offset, weights.x); };
@@ -239,12 +235,6 @@ VG_INLINE f32 weigh_taps(const i32 *x, const u16 *taps) {
 }
 VG_INLINE f32 weigh_taps(const i32 *x, const f32 *taps) {
   return (f32)x[0] * taps[0] + (f32)x[1] * taps[1] + (f32)x[2] * taps[2] + (f32)x[3] * taps[3];
-}
-
-// A pixel of the sum of its lines.
-template <class Element> VG_INLINE Element to_pixel(SumOf<Element> total) {
-  if constexpr (HAS_LEVELS<Element>) return clip<Element>(total >> TOTAL_SHIFT);
-  else return to_element<Element>(total * 0x1p-28f + (f32)MIDDLE<Element>);
 }
 
 }  // namespace
@@ -293,7 +283,8 @@ template <class Element> void read_bicubic_pixel(const ImageOf<Element> &image, 
         taps[i] = image.pixels[image.channels * (at + clamp<i64>(column + i, window[1], window[3] - 1)) + c];
       total += (SumOf<Element>)along_y[j] * weigh_taps(along_x, taps);
     }
-    planes[c][x] = to_pixel<Element>(total);
+    if constexpr (HAS_LEVELS<Element>) planes[c][x] = clip<Element>(total >> TOTAL_SHIFT);
+    else planes[c][x] = to_element<Element>(total * 0x1p-28f + (f32)MIDDLE<Element>);
   }
 }
 

@@ -226,9 +226,6 @@ void gather_line(const ImageOf<Element> &image, const FixedLine &line, PlanesOf<
 // read them.
 
 template <class Element> constexpr i64 TURNED = 16 / sizeof(Element);
-template <class Element> struct SixteenBytes {
-  typedef Element Vector __attribute__((vector_size(16)));
-};
 
 // Elements of the first or the second half of two vectors, alternately (punpckl, punpckh).
 template <int half, int n, class Vector> VG_INLINE Vector zip(Vector a, Vector b) {
@@ -242,10 +239,11 @@ template <int half, int n, class Vector> VG_INLINE Vector zip(Vector a, Vector b
 
 // Transposes n x n elements of n lines, `step` apart; stores row j to to(j).
 template <class Element, class F> VG_INLINE void transpose(const Element *from, i64 step, F to) {
+  typedef Element Vector __attribute__((vector_size(16)));
   constexpr int n = TURNED<Element>;
-  typename SixteenBytes<Element>::Vector rows[n], zipped[n];
+  Vector rows[n], zipped[n];
 #pragma GCC unroll 16
-  for (int i = 0; i < n; i++) rows[i] = load<typename SixteenBytes<Element>::Vector>(from + i * step);
+  for (int i = 0; i < n; i++) rows[i] = load<Vector>(from + i * step);
 #pragma GCC unroll 4
   for (int stage = 1; stage < n; stage *= 2) {
 #pragma GCC unroll 8
@@ -261,8 +259,7 @@ template <class Element, class F> VG_INLINE void transpose(const Element *from, 
 }
 
 bool exchanges_axes(const f64 *a) {
-  constexpr f64 one = 1 << FIXED_BITS;
-  return a[0] == 0 && a[4] == 0 && fabs(a[1]) == one && fabs(a[3]) == one;
+  return a[0] == 0 && a[4] == 0 && fabs(a[1]) == FIXED_ONE && fabs(a[3]) == FIXED_ONE;
 }
 
 // Copies `count` pixels of column `u`, from line `v` on; `down`: 1, or -1 upwards. `ahead`: -1 if the next row reads the
@@ -444,11 +441,6 @@ void fill_outside(PlanesOf<Element> planes, i64 channels, const Element *color, 
 
 namespace {
 
-VG_INLINE Ints load_numbers(const u16 *at) { return load_ints(at); }
-VG_INLINE Ints load_numbers(const f32 *at) { return load<Ints>(at); }
-VG_INLINE i32 number_of(u16 value) { return value; }
-VG_INLINE i32 number_of(f32 value) { return load<i32>(&value); }
-
 // Sets the pixels whose stage is `slot` to a color.
 template <class Element>
 void fill_slot(const i32 *stage, i32 slot, const Element *color, i64 width, PlanesOf<Element> planes) {
@@ -458,10 +450,13 @@ void fill_slot(const i32 *stage, i32 slot, const Element *color, i64 width, Plan
   for (i64 i = 0; i < LANES; i++) is_any |= any[i];
   if (is_any == 0) return;
   for (i64 c = 0; c < 3; c++) {
-    const Ints level = all_ints(number_of(color[c]));
-    for (i64 x = 0; x < width; x += LANES) {
-      Element *at = planes[c] + x;
-      store_numbers(at, (Register)(load<Ints>(stage + x) == slot ? level : load_numbers(at)));
+    Element *plane = planes[c];
+    if constexpr (HAS_LEVELS<Element>) {
+      for (i64 x = 0; x < width; x++) plane[x] = stage[x] == slot ? color[c] : plane[x];
+    } else {
+      const Floats level = all_floats((f32)color[c]);
+      for (i64 x = 0; x < width; x += LANES)
+        store_values(plane + x, load<Ints>(stage + x) == slot ? level : load_floats(plane + x));
     }
   }
 }

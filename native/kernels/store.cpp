@@ -17,19 +17,14 @@ VG_INLINE void stream(void *to, Floats values) {
 #endif
 }
 
-// Rows that share cache lines with others bypass the caches only from this size on, because these lines are slower.
-constexpr i64 LONG_ROW = 10 * LINE;
+// Streaming is slower for rows that share a cache line with the next row.
+bool fills_lines(const void *to, i64 bytes) { return bytes % LINE == 0 && (uintptr_t)to % LINE == 0; }
 
-// Copies a row. If `streams`, its full cache lines bypass the caches.
+// Copies a row; bypasses the caches if `streams`.
 template <class Element> void copy_row(const Element *from, i64 count, bool streams, Element *to) {
-  const u8 *source = (const u8 *)from;
-  u8 *out = (u8 *)to;
-  const i64 bytes = count * (i64)sizeof(Element), before = -(uintptr_t)out % LINE;
-  if (!streams || (bytes < LONG_ROW && (before != 0 || bytes % LINE != 0))) return copy_values(to, from, count);
-  const i64 first = min_of(bytes, before), end = bytes - (bytes - first) % LINE;
-  memcpy(out, source, (size_t)first);
-  for (i64 i = first; i < end; i += (i64)sizeof(Floats)) stream(out + i, load<Floats>(source + i));
-  memcpy(out + end, source + end, (size_t)(bytes - end));
+  constexpr i64 STEP = sizeof(Floats) / sizeof(Element);
+  if (!streams || !fills_lines(to, count * (i64)sizeof(Element))) return copy_values(to, from, count);
+  for (i64 x = 0; x < count; x += STEP) stream(to + x, load<Floats>(from + x));
 }
 
 template <class Element> void store_as_elements(PlanesOf<Element> planes, i64 y, const Target &target) {
@@ -71,8 +66,7 @@ template <class Element>
 void store_scaled(const Element *values, i64 count, f32 scale, f32 bias, bool streams, f32 *to) {
   const Floats scales = all_floats(scale), biases = all_floats(bias);
   auto scaled = [=](i64 x) { return load_floats(values + x) * scales + biases; };
-  // Streaming is slower for rows that share a cache line with the next row.
-  if (streams && count * (i64)sizeof(f32) % LINE == 0 && (uintptr_t)to % LINE == 0) {
+  if (streams && fills_lines(to, count * (i64)sizeof(f32))) {
     for (i64 x = 0; x < count; x += LANES) stream(to + x, scaled(x));
     return;
   }

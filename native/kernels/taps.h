@@ -50,6 +50,8 @@ VG_INLINE Part load_four(const u16 *at) {
 template <class Element> VG_INLINE const Element *after(Floats &value, const Element *at) {
 #if defined(__x86_64__)
   asm("" : "+r"(at), "+v"(value));
+#else
+  (void)value;
 #endif
   return at;
 }
