@@ -36,7 +36,7 @@ def _changed(buffer, ins, channel, value, FORMAT: tl.constexpr):
         new = first * value
     elif op == ops.Op.GAMMA:
         gain = second * L.GREATEST[FORMAT]
-        new = gain * power(tl.div_rn(value, full(value, L.WHITE[FORMAT], FORMAT)), first)
+        new = gain * power(value * (1.0 / L.WHITE[FORMAT]), first)
     elif op == ops.Op.POSTERIZE:
         new = _posterized(value, clamp(first, 0.0, 8.0).to(tl.int32), FORMAT)
     elif op == ops.Op.SOLARIZE:
@@ -88,8 +88,10 @@ def _posterized(value, bits, FORMAT: tl.constexpr):
     if FORMAT == L.UINT16:
         kept = (value.to(tl.int32) >> (16 - bits) << (16 - bits)).to(tl.float32)
     else:
-        levels = full(value, 1.0, FORMAT) * (1 << bits)
-        kept = tl.div_rn(clamp(tl.floor(value * levels), 0.0, levels - 1.0), levels)
+        levels = (1 << bits).to(tl.float32)
+        # The reciprocal of a power of two is exact.
+        unit = tl.div_rn(tl.full([], 1.0, tl.float32), levels)
+        kept = clamp(tl.floor(value * levels), 0.0, levels - 1.0) * unit
     return kept
 
 
@@ -115,23 +117,20 @@ def gray_of(r, g, b, FORMAT: tl.constexpr):
 @triton.jit
 def turn_deep_hue(r, g, b, turn, FORMAT: tl.constexpr):
     """HUE as in torchvision: to HSV and back. ``turn``: a fraction of a full turn."""
-    white = full(r, L.WHITE[FORMAT], FORMAT)
-    r = tl.div_rn(r, white)
-    g = tl.div_rn(g, white)
-    b = tl.div_rn(b, white)
+    forward = turn - tl.floor(turn) + 1.0  # for positive sums, because sextants are from -1 to 5
+    one = full(r, 1.0, FORMAT)
     high = tl.maximum(tl.maximum(r, g), b)
-    low = tl.minimum(tl.minimum(r, g), b)
-    span = high - low
-    is_gray = (span > 0.0) == 0
-    divisor = tl.where(is_gray, 1.0, span)
-    saturation = tl.div_rn(span, tl.where(is_gray, 1.0, high))
-    from_r = tl.div_rn(high - r, divisor)
-    from_g = tl.div_rn(high - g, divisor)
-    from_b = tl.div_rn(high - b, divisor)
+    span = high - tl.minimum(tl.minimum(r, g), b)
+    is_color = span > 0.0
+    per_span = tl.div_rn(one, tl.where(is_color, span, one))
+    saturation = tl.div_rn(span, tl.where(is_color, high, one))
+    from_r = (high - r) * per_span
+    from_g = (high - g) * per_span
+    from_b = (high - b) * per_span
     sextant = tl.where(high == g, 2.0 + from_r - from_b, 4.0 + from_g - from_r)
     sextant = tl.where(high == r, from_b - from_g, sextant)
-    place = tl.div_rn(sextant, full(r, 6.0, FORMAT)) + turn
-    hue = 6.0 * (place - tl.floor(place))
+    turned = sextant * (1.0 / 6.0) + forward
+    hue = 6.0 * (turned - tl.floor(turned))
     return (
         _faded(high, saturation, hue, FORMAT),
         _faded(high, saturation, tl.abs(hue - 2.0), FORMAT),
@@ -143,7 +142,7 @@ def turn_deep_hue(r, g, b, turn, FORMAT: tl.constexpr):
 def _faded(high, saturation, apart, FORMAT: tl.constexpr):
     """A channel is ``high`` around its center sextant, and falls to the least value with the distance from it."""
     fade = clamp(tl.minimum(apart, 6.0 - apart) - 1.0, 0.0, 1.0)
-    return truncate_value(high * (1.0 - saturation * fade) * L.GREATEST[FORMAT], FORMAT)
+    return truncate_value(high * (1.0 - saturation * fade) * (L.GREATEST[FORMAT] / L.WHITE[FORMAT]), FORMAT)
 
 
 # -- order of floats ---------------------------------------------------------------------------------------------------
