@@ -32,7 +32,7 @@ from tests.programs import (
 from variegate.executors.cpu import executor as cpu
 from variegate.executors.cuda import layout
 from variegate.program.depth import Depth
-from variegate.program.ops import Op
+from variegate.program.ops import Interpolation, Op
 from variegate.program.program import Output, Program
 from variegate.program.rng import stream_key
 
@@ -278,7 +278,10 @@ def _hard_images(depth: Depth) -> list[deep.Array]:
         edges = np.array([0, 1, 255, 256, 257, 511, 65_280, 65_534, 65_535], np.uint16)
         spread = rng.integers(30_000, 33_000, (9, 65, 3)).astype(np.uint16)
     else:
-        edges = np.array([np.nan, -np.inf, -3e38, -1, -1e-45, -0.0, 0, 1e-45, 0.5, 1, 3e38, np.inf], np.float32)
+        edges = np.array(
+            [np.nan, np.copysign(np.nan, -1), -np.inf, -3e38, -1, -1e-45, -0.0, 0, 1e-45, 0.5, 1, 3e38, np.inf],
+            np.float32,
+        )
         spread = rng.normal(0.5, 1, (9, 65, 3)).astype(np.float32)
         spread[rng.random(spread.shape) < 0.2] = np.nan
     sizes = (1, 1, 1), (1, 1, 3), (9, 70, 1), (17, 7, 3)
@@ -335,6 +338,16 @@ def test_chains_of_deep_images(depth: Depth) -> None:
     images = [photo(35, 41), photo(35, 41), gray(35, 70), noise(35, 41)]
     # Every operation truncates, and later ones multiply the differences.
     deep.check(DEVICE, program_of(chains, images), images, depth, may_differ=1e-3, units=4.0)
+
+
+@deep.every_depth
+@pytest.mark.parametrize("size", [(9, 12), (7, 9)], ids=["columns first", "lines first"])
+def test_resizes_of_deep_images_clip_once(depth: Depth, size: tuple[int, int]) -> None:
+    """Of black and white pixels, by filters whose sums along the first axis lie beyond both."""
+    images = [(noise(11, 8, channels) > 128) * np.uint8(255) for channels in (1, 3)]
+    filters = Interpolation.BICUBIC, Interpolation.LANCZOS
+    chains = [[step(Op.RESIZED_CROP, 0, 0, 11, 8, *size, 0.0, flags=int(kind), size=size)] for kind in filters]
+    deep.check(DEVICE, program_of(chains, images, Output(layout="NHWC")), images, depth)
 
 
 @deep.every_depth

@@ -124,6 +124,16 @@ def to_element(total, BITS: tl.constexpr, FORMAT: tl.constexpr):
 
 
 @triton.jit
+def to_intermediate(total, BITS: tl.constexpr, FORMAT: tl.constexpr):
+    """Convert a sum along the first of two axes to a value; of deep images, without rounding and clipping."""
+    if FORMAT >= L.UINT16:
+        level = drop_bits(total, BITS)
+    else:
+        level = to_element(total, BITS, FORMAT)
+    return level
+
+
+@triton.jit
 def mix(a, b, t):
     """Interpolate by a weight with 15 fraction bits; integers are rounded half up."""
     if a.dtype.is_floating():

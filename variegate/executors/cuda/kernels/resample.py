@@ -1,6 +1,8 @@
-"""Antialiased resize of a box, bit for bit as in Pillow: fixed-point weights, 8 bits between the two directions.
+"""Antialiased resize of a box with fixed-point weights. Of uint8, it equals Pillow's to the bit: values between the two
+directions have 8 bits. Of deep images, they are float32.
 
-CPU counterparts: ``native/kernels/resize.cpp`` and ``resize_weights.cpp``; definition: ``tests/oracle/resample.py``.
+CPU counterparts: ``native/kernels/resize.cpp``, ``deep_resize.cpp`` and ``resize_weights.cpp``; definition:
+``tests/oracle/resample.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import triton
 import triton.language as tl
 
 from variegate.executors.cuda import layout as L
-from variegate.executors.cuda.kernels.element import add_weighted, begin_sum, pack, to_element
+from variegate.executors.cuda.kernels.element import add_weighted, begin_sum, pack, to_element, to_intermediate
 from variegate.executors.cuda.kernels.fetch import fetch
 from variegate.executors.cuda.kernels.memory import int32s_at, load_inside, load_int, size_of
 from variegate.program import ops
@@ -166,9 +168,9 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
                 pixel = fetch(header, column, line, inside, FORMAT)
                 row_r, row_g, row_b = add_weighted(row_r, row_g, row_b, weight, pixel)
             weight = load_inside(along_y + j * height, inside)
-            r += weight * to_element(row_r, L.RESIZE_BITS, FORMAT)
-            g += weight * to_element(row_g, L.RESIZE_BITS, FORMAT)
-            b += weight * to_element(row_b, L.RESIZE_BITS, FORMAT)
+            r += weight * to_intermediate(row_r, L.RESIZE_BITS, FORMAT)
+            g += weight * to_intermediate(row_g, L.RESIZE_BITS, FORMAT)
+            b += weight * to_intermediate(row_b, L.RESIZE_BITS, FORMAT)
     else:
         for i in range(taps_x):
             column = tl.minimum(low_x + i, in_width - 1)
@@ -181,9 +183,9 @@ def read_resampled(buffer, args, header, x, y, inside, FORMAT: tl.constexpr):
                 pixel = fetch(header, column, line, inside, FORMAT)
                 line_r, line_g, line_b = add_weighted(line_r, line_g, line_b, weight, pixel)
             weight = load_inside(along_x + i * width, inside)
-            r += weight * to_element(line_r, L.RESIZE_BITS, FORMAT)
-            g += weight * to_element(line_g, L.RESIZE_BITS, FORMAT)
-            b += weight * to_element(line_b, L.RESIZE_BITS, FORMAT)
+            r += weight * to_intermediate(line_r, L.RESIZE_BITS, FORMAT)
+            g += weight * to_intermediate(line_g, L.RESIZE_BITS, FORMAT)
+            b += weight * to_intermediate(line_b, L.RESIZE_BITS, FORMAT)
     return pack(
         to_element(r, L.RESIZE_BITS, FORMAT), to_element(g, L.RESIZE_BITS, FORMAT), to_element(b, L.RESIZE_BITS, FORMAT)
     )
