@@ -28,7 +28,7 @@ _NAMES = {
     "variegate.errors": ["DecodeError", "DeviceMemoryError"],
     "variegate.executors.runners.images": ["RaggedBatch"],
     "variegate.data.opening": ["open_source"],
-    "variegate.data.packed": ["dataset_statistics"],
+    "variegate.data.statistics": ["dataset_statistics"],
     "variegate.data.sample_photos": ["sample_images"],
     "variegate.interop.convert": [
         "from_albumentations",

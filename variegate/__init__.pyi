@@ -9,8 +9,8 @@ from variegate.apps.studio import studio as studio
 from variegate.augmenter.augmenter import Augmenter as Augmenter
 from variegate.checks import PIXEL_VERSION as PIXEL_VERSION
 from variegate.data.opening import open_source as open_source
-from variegate.data.packed import dataset_statistics as dataset_statistics
 from variegate.data.sample_photos import sample_images as sample_images
+from variegate.data.statistics import dataset_statistics as dataset_statistics
 from variegate.decode.dicom import Dicom as Dicom
 from variegate.decode.entropy.index import EntropyIndex as EntropyIndex
 from variegate.errors import DecodeError as DecodeError

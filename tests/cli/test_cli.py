@@ -267,8 +267,10 @@ def test_a_changed_source_is_refused_by_name(photos: Path, tmp_path: Path, capsy
 def test_nothing_written_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a.jpg").touch()
+    (tmp_path / "src/b.jpg").write_bytes(b"no")
     assert augment(tmp_path / "src", tmp_path / "out", "--on-error", "skip") == 1
-    assert "could read 0 of 1 image" in capsys.readouterr().err
+    said = "could read 0 of 2 images, for 2 reasons; the first: "
+    assert said in capsys.readouterr().err
     assert augment(tmp_path / "src", tmp_path / "out") == 1  # nor has the run before, which was complete
 
 

@@ -51,11 +51,16 @@ def augment(options: AugmentOptions) -> None:
     run_expansion(expansion, options.as_json)
     print_report(expansion.report, str(expansion.destination), options.as_json)
     if expansion.report.written + expansion.report.resumed == 0:
-        raise CommandError(f"{redact_url(options.src)}: {none_could_be_read(len(source))}")
+        raise CommandError(f"{redact_url(options.src)}: {none_could_be_read(len(source), expansion.report.skipped)}")
 
 
-def none_could_be_read(num_images: int) -> str:
-    return f"could read 0 of {pluralize(num_images, 'image')}; nothing was written"
+def none_could_be_read(num_images: int, skipped: list[tuple[str, str]]) -> str:
+    """``skipped``: names and reasons."""
+    reasons = list(dict.fromkeys(reason for _, reason in skipped))
+    why = f": {reasons[0]}" if reasons else ""
+    if len(reasons) > 1:
+        why = f", for {len(reasons):,} reasons; the first{why}"
+    return f"could read 0 of {pluralize(num_images, 'image')}{why}; nothing was written"
 
 
 def run_expansion(expansion: Expansion, as_json: bool) -> None:

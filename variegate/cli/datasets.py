@@ -230,7 +230,8 @@ def pack(options: PackOptions) -> None:
     print_start(packing, options.as_json)
     run_expansion(packing, options.as_json)
     if not packing.packed.images:
-        raise CommandError(f"{redact_url(options.src)}: {none_could_be_read(packing.report.files)}")
+        reason = none_could_be_read(packing.report.files, packing.packed.skipped)
+        raise CommandError(f"{redact_url(options.src)}: {reason}")
     _print_packed(packing, options.as_json)
 
 

@@ -12,14 +12,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from variegate.arrays import UInt8Array
 from variegate.data.base import SourceError
-from variegate.data.opening import open_source
 from variegate.data.reading import filesystem, named_errors, read_file
 from variegate.data.samples import Samples
 from variegate.data.sharded import AnySource
@@ -31,15 +30,34 @@ INDEX_NAME = "index.vgjpeg"
 FORMAT = 1
 _MOST_BYTES = 1 << 20
 _LEVELS = np.arange(256, dtype=np.int64)
+# Sums of integers, and of floats, which are added without rounding.
+Exact: TypeAlias = int | Fraction
 
 
 class DatasetStatistics(NamedTuple):
-    """Pixel statistics of a data set; ``mean`` and ``std`` are per channel, 0 to 1, as ``T.Normalize`` takes them."""
+    """Pixel statistics of a data set, per channel.
+
+    Attributes:
+        mean, std: on the scale where white is 1, as ``T.Normalize`` takes them.
+        images, pixels: number of images, and of all pixels.
+        white: the value of white: 255, 65535, or 1.0 for floats.
+        own_mean, own_std: in the images' own numbers, for a ``T.Normalize`` after ``T.ToDtype("float32",
+            scale=False)``.
+    """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
     images: int
     pixels: int
+    white: float = 255.0
+
+    @property
+    def own_mean(self) -> tuple[float, ...]:
+        return tuple(one * self.white for one in self.mean)
+
+    @property
+    def own_std(self) -> tuple[float, ...]:
+        return tuple(one * self.white for one in self.std)
 
 
 def sums_of(image: UInt8Array) -> tuple[list[int], list[int]]:
@@ -51,14 +69,14 @@ def sums_of(image: UInt8Array) -> tuple[list[int], list[int]]:
 
 @dataclass
 class PixelSums:
-    """Sums over many images, as Python integers, which do not overflow."""
+    """Exact sums over many images, which do not overflow."""
 
     images: int = 0
     pixels: int = 0
-    sums: list[int] = field(default_factory=list)
-    squares: list[int] = field(default_factory=list)
+    sums: list[Exact] = field(default_factory=list)
+    squares: list[Exact] = field(default_factory=list)
 
-    def add(self, pixels: int, sums: Sequence[int], squares: Sequence[int]) -> None:
+    def add(self, pixels: int, sums: Sequence[Exact], squares: Sequence[Exact]) -> None:
         """An image. If gray images are among color images, their sums count in every channel."""
         channels = max(len(self.sums), len(sums))
         self.images += 1
@@ -68,12 +86,15 @@ class PixelSums:
             for total, more in ((self.sums, sums), (self.squares, squares))
         )
 
-    def statistics(self) -> DatasetStatistics:
+    def statistics(self, white: float = 255.0) -> DatasetStatistics:
         count = self.pixels
-        mean = tuple(float(Fraction(total, 255 * count)) for total in self.sums)
+        size = int(white) * count
+        mean = tuple(float(Fraction(total, size)) for total in self.sums)
         pairs = zip(self.sums, self.squares, strict=True)
-        variance = [Fraction(count * square - total * total, (255 * count) ** 2) for total, square in pairs]
-        return DatasetStatistics(mean, tuple(math.sqrt(one) for one in variance), self.images, self.pixels)
+        variance = [Fraction(count * square - total * total, size**2) for total, square in pairs]
+        # Squares of floats are rounded.
+        std = tuple(math.sqrt(max(float(one), 0.0)) for one in variance)
+        return DatasetStatistics(mean, std, self.images, self.pixels, white)
 
 
 def statistics_bytes(sums: PixelSums) -> bytes:
@@ -110,15 +131,6 @@ def _share(value: Any) -> float:
     return abs(float(value))  # -0.0 is 0
 
 
-def dataset_statistics(source: Any) -> DatasetStatistics:
-    """Return the pixel statistics that ``variegate pack`` stored with a data set.
-
-    Use them for ``T.Normalize(mean, std)`` without a Loader. ``source`` is anything that ``vg.open_source`` accepts.
-    Raises SourceError if the data set has none.
-    """
-    return _found_statistics(open_source(source), "is asked for")
-
-
 def statistics_of(source: AnySource) -> DatasetStatistics | None:
     """The statistics next to the files of a source; None if missing. Raises SourceError for damaged ones."""
     place = beside(source, STATISTICS_NAME)
@@ -135,18 +147,14 @@ def statistics_of(source: AnySource) -> DatasetStatistics | None:
 
 def checked_statistics(source: AnySource) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation, for ``T.Normalize("dataset")``. Raises SourceError if missing."""
-    found = _found_statistics(source, "Normalize('dataset') asks for")
+    found = statistics_of(source)
+    if found is None:
+        accepted = "what variegate pack wrote, or numbers, as vg.dataset_statistics computes: Normalize(mean, std)"
+        missing = f"has no {STATISTICS_NAME} next to it, which Normalize('dataset') asks for"
+        raise SourceError(f"{source!r}: {missing}; accepted: {accepted}")
     if min(found.std) <= 0:
         raise SourceError(f"{source!r}: all pixels of a channel are equal, so that Normalize('dataset') divides by 0")
     return found.mean, found.std
-
-
-def _found_statistics(source: AnySource, why: str) -> DatasetStatistics:
-    found = statistics_of(source)
-    if found is None:
-        accepted = "what variegate pack wrote, or numbers: Normalize(mean, std)"
-        raise SourceError(f"{source!r}: has no {STATISTICS_NAME} next to it, which {why}; accepted: {accepted}")
-    return found
 
 
 def index_beside(source: AnySource) -> Location | None:
@@ -175,5 +183,5 @@ def beside(source: AnySource, name: str) -> Location | None:
     return None if len(folders) != 1 else Location.of(inside(folders.pop(), name))
 
 
-def _widened(values: Sequence[int], channels: int) -> Sequence[int]:
+def _widened(values: Sequence[Exact], channels: int) -> Sequence[Exact]:
     return values if len(values) == channels else list(values[:1] or [0]) * channels

@@ -310,7 +310,8 @@ def gray_range(image: Image.Image, name: str) -> int:
     integers, 32-bit integers, and floats."""
     if image.mode == "F" or (image.mode == "I" and image.format not in _UNSIGNED_16):
         kind = "floats" if image.mode == "F" else "signed or 32-bit integers"
-        raise DecodeError(name, f"its pixels are {kind} (mode {image.mode}); accepted: 8 or 16 bits; {ADVICE}")
+        accepted = "8 or 16 bits, or any with depth='float32'"
+        raise DecodeError(name, f"its pixels are {kind} (mode {image.mode}); accepted: {accepted}; {ADVICE}")
     if not image.mode.startswith("I"):
         return 0
     bits = getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE, 16)
