@@ -46,7 +46,7 @@ BRANCHES = {
     Kind.VALUE: ("native/kernels/values.cpp, change_colors", "values.py, apply_value"),
     Kind.STATISTIC: ("native/kernels/statistics.cpp, build_table", "statistics.py, write_tables"),
     Kind.NEIGHBORHOOD: ("native/kernels/filters.cpp, read_filtered_row", "neighborhood.py, read_filtered"),
-    Kind.POSITION: ("native/kernels/noise.cpp, apply_position", "values.py, apply_position"),
+    Kind.POSITION: ("native/kernels/position.cpp, apply_position", "values.py, apply_position"),
 }
 LOWERED = {
     Kind.GEOMETRY: "native/lowering/maps.cpp, to_map, and native/targets/stages.cpp: a branch",

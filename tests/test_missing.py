@@ -53,7 +53,7 @@ def test_a_new_operation_is_told_all_that_it_needs(
     assert files(capsys) >= {
         "tests/oracle/position.py",
         "tests/programs.py",
-        "native/kernels/noise.cpp, apply_position",
+        "native/kernels/position.cpp, apply_position",
         "variegate/executors/cuda/kernels/values.py, apply_position",
     }
 
