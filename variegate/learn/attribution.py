@@ -154,7 +154,10 @@ def attribution(
     path = Path(run) / AUGMENTATION_NAME
     settings = json.loads(path.read_bytes())
     opened = _open_images(path, settings, source)
-    read = TrainReadOptions(**{name: settings.get(name) for name in ("depth", "window", "frame")})
+    try:
+        read = TrainReadOptions(**{name: settings.get(name) for name in ("depth", "window", "frame")})
+    except ValueError as error:
+        raise SourceError(f"{path}: {error}") from error
     described: Any = from_dict(settings["transform"], f"{path}: transform")
     transform = T.Compose([step for step in described.transforms if not num_partners(step)])
     augmenter = Augmenter(transform, str(next(network.parameters()).device), seed=settings["seed"])
