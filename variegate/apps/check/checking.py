@@ -86,7 +86,7 @@ class Checking:
         if self._out is not None:
             check_replaces(self._out, is_table, "table of variegate check")
         if options.report is not None:
-            _check_report(options.report, self._out)
+            _check_report(Path(options.report), self._out)
         given = {"train": source} if test is None else {"train": source, "test": test}
         self.sources: dict[str, Samples] = {
             split: open_source(one, stream=False, on_error="skip") for split, one in given.items()

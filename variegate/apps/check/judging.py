@@ -213,15 +213,17 @@ def _of_depths(table: pa.Table) -> Iterator[DataFinding]:
 
 
 def _range_problem(images: str, depth: str, greatest: float, low: float, high: float) -> str | None:
-    """A sentence on values that are not from black to white, with the window that mends it; None for others. ``low``,
-    ``high``: of the middle image."""
+    """A sentence on values that are not from black to white, with the window that mends it; None for others, and if
+    the middle image is blank. ``low``, ``high``: of that image."""
+    if low == high:
+        return None
     white = white_of(depth)
     if not depth.startswith("uint"):
         window = f"T.Window({(low + high) / 2:.4g}, {high - low:.4g})"
         middle = f"the middle one of {images} has values from {low:,.4g} to {high:,.4g}"
         if low < -_OVERSHOOT or high > 1 + _OVERSHOOT:
             return f"{middle}, beyond black (0) and white (1), where many operations clip; begin with {window}"
-        is_dark = high < _DIM and low < high
+        is_dark = high < _DIM
         return f"{middle}, and white is 1, so that images are dark; begin with {window}" if is_dark else None
     if high >= _DIM * white:
         return None

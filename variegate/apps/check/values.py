@@ -52,7 +52,9 @@ def measure_values(values: AnyArray, depth: str) -> tuple[PixelMeasures, ValueMe
     if values.shape[2] == 3 and all(np.array_equal(values[:, :, 0], values[:, :, one]) for one in (1, 2)):
         values = values[:, :, :1]
     pixels = values.reshape(-1, values.shape[2])
-    is_finite = np.isfinite(pixels).all(axis=1)
+    with np.errstate(over="ignore"):  # readers get float32
+        read = pixels.astype(np.float32) if pixels.dtype == np.float64 else pixels
+    is_finite = np.isfinite(read).all(axis=1)
     finite = pixels if is_finite.all() else pixels[is_finite]
     if not len(finite):
         raise DecodeError("", "all of its pixels are NaN or infinite")

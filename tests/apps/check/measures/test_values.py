@@ -142,6 +142,8 @@ def test_other_numbers_that_look_the_same_are_no_duplicates() -> None:
         ((SHARE * 3000 - 1000)[None], "the middle one of 1 float32 image has values from"),
         (SHARE[None] / 8, "the middle one of 1 float32 image has values from"),
         (DEEP[None], ""),
+        (np.full((2, 9, 9), 5, np.uint16), ""),
+        (np.full((2, 9, 9), 5, np.float32), ""),
         (SHARE[None], ""),
         (GRAY[None] // 16, ""),
     ],
@@ -163,7 +165,7 @@ def test_a_bright_pixel_of_a_few_images_hides_no_narrow_range() -> None:
     assert line.endswith("begin with T.Window(2047.5, 4095)")
 
 
-def test_nan_is_serious_and_nothing_else_is_no_image() -> None:
+def test_nan_is_serious_and_nothing_else_is_no_image(tmp_path: Path) -> None:
     some = SHARE.copy()
     some[:12] = np.nan
     result = checked(SHARE, some, np.full_like(SHARE, np.inf))
@@ -171,6 +173,10 @@ def test_nan_is_serious_and_nothing_else_is_no_image() -> None:
     assert (1, "not_finite", "10.000% of it is NaN or infinite") in found
     assert (2, "corrupt", "all of its pixels are NaN or infinite") in found
     assert result.is_serious
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "huge.npy").write_bytes(npy(SHARE.astype(np.float64) * 1e300))
+    huge = vg.check(tmp_path / "images", report=str(tmp_path / "report.html"))
+    assert huge.counts == {"corrupt": 1, "deep": 1}
 
 
 def test_many_pixels_at_one_end_are_clipped_unless_all_images_are_so() -> None:

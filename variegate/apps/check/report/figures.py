@@ -277,7 +277,8 @@ def thumbnail(data: Data, windows: WindowsOf) -> Thumbnail:
     def shown(image: AnyArray) -> UInt8Array:
         if image.dtype == np.uint8:
             return image
-        return rendered(image, *windows[str(facts.depth)])
+        # Without a measured image of its depth, as if all are NaN, the window does not matter.
+        return rendered(image, *windows.get(str(facts.depth), (0.0, 1.0)))
 
     pixels = facts.read(data, "", shown)
     if pixels is None:
