@@ -37,7 +37,7 @@ Result = AnyArray
 # A small image takes microseconds, so threads take more of them at a time.
 _MAX_ROWS = 64
 _CHUNK_PIXELS = ROWS_AT_A_TIME * 224 * 224
-# Float batches of this size or more bypass the caches: they would be evicted before they are read, and a streaming
+# Batches of this size or more bypass the caches: they would be evicted before they are read, and a streaming
 # store need not load the cache line first. Measured; the exact limit matters little.
 STREAM_FROM_BYTES = 8 << 20
 # Alignment of the images that a blend reads, in bytes.
