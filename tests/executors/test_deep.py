@@ -38,7 +38,7 @@ every_depth = pytest.mark.parametrize("depth", WHITE, ids=str)
 def deepen(images: Sequence[Image], depth: Depth, seed: int) -> tuple[list[Array], list[Array]]:
     """Images of a depth, with more than the levels of these, and the same as the oracle reads them.
 
-    Floats are neither very dark nor very bright: only the oracle clips what a resize makes of its first axis.
+    Floats are neither very dark nor very bright: only the oracle clips what an interpolation makes of them.
     """
     white, rng = WHITE[depth], np.random.default_rng(seed)
     unit = white // 255
