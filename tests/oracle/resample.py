@@ -71,7 +71,7 @@ def resize(
         passes.append((0, weights(height, top, bottom, out_height, interpolation)))
     if vertical_pass_first(height, width, out_height, out_width):
         passes.reverse()
-    values_HWC = img_HWC.astype(np.float64)
+    values_HWC: Floats = img_HWC.astype(np.float64)
     for axis, weights_OI in passes:
         values_HWC = _resample(values_HWC, weights_OI, axis)
         if white() == 255:
