@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from variegate.arrays import ImageArray
-from variegate.decode.depth import as_read, readable_dtypes, wanted_depth
+from variegate.decode.depth import as_read, readable_dtypes, reads_own_numbers, wanted_depth
 from variegate.decode.dicom import read_dicom
 from variegate.decode.header import as_stored
 from variegate.decode.limits import check_pixels, check_side, packbits_length
@@ -109,7 +109,7 @@ def _is_pillows(data: bytes, path: str, max_pixels: int | None) -> bool:
             raise
         return not isinstance(error.__cause__, (OSError, SyntaxError)) or len(data) < 16
     with opened as file:
-        if file.has_other_numbers:
+        if file.has_other_numbers or (reads_own_numbers() and file.unspecified_channels):
             return False
         is_deep_color = file.bits > 8 and not file.is_gray and wanted_depth() not in (None, Depth.UINT8)
         if is_deep_color:

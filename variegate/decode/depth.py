@@ -150,13 +150,14 @@ def note_once(
 
 
 @contextmanager
-def own_numbers() -> Iterator[OwnNumbers]:
-    """Context manager: this thread reads the stored numbers, of any dtype.
+def own_numbers(dicom: Any = None) -> Iterator[OwnNumbers]:
+    """Context manager: this thread reads the stored numbers, of any dtype, and all channels of a TIFF but alpha.
 
     Gray DICOM files have values after slope and intercept, unless they have 8 bits, which are read as elsewhere.
+    ``dicom``: a ``vg.Dicom``, None for that of the surrounding context; with a window, they are float32 shares of it.
     """
     own = OwnNumbers()
-    token = _reading.set(_Reading(set(), Depth.FLOAT32, own=own))
+    token = _reading.set(_Reading(set(), Depth.FLOAT32, dicom=dicom or dicom_options(), own=own))
     try:
         yield own
     finally:

@@ -223,18 +223,19 @@ def _coded_size(code: bytes) -> tuple[int, int]:
 def _gray(dataset: Any, stored: AnyArray, frame: int, options: Dicom, path: str) -> ImageArray:
     """[H, W]: values in their own units, or shares of a window, in the depth that this thread reads."""
     depth = wanted_depth()
+    is_windowed = options.window is not None
     if reads_own_numbers():
-        if dataset.BitsAllocated > 8:
+        if dataset.BitsAllocated > 8 and not is_windowed:
             values = _values(dataset, stored, frame, path)[0].astype(np.float32)
             is_float = stored.dtype.kind == "f"
             return as_read(values, path, None if is_float else f"int{int(dataset.BitsStored)}")
-        depth = None
+        depth = Depth.FLOAT32 if is_windowed else None
     if depth is None and stored.dtype.itemsize > 1:
         note_depth(path, _NOTE)
 
     def shown(stored: AnyArray) -> AnyArray:
         values, full = _values(dataset, stored, frame, path)
-        if depth is Depth.FLOAT32 and options.window is None:
+        if depth is Depth.FLOAT32 and not is_windowed:
             return values.astype(np.float32)
         shares = _shares(dataset, values, frame, full, options, path)
         if dataset.PhotometricInterpretation == "MONOCHROME1":
@@ -243,10 +244,12 @@ def _gray(dataset: Any, stored: AnyArray, frame: int, options: Dicom, path: str)
         return (shares if made is Depth.FLOAT32 else np.rint(np.nan_to_num(shares) * made.white)).astype(made.dtype)
 
     if stored.dtype not in _SMALL:
-        return shown(stored)
-    unsigned = np.dtype(f"u{stored.dtype.itemsize}")
-    every_value = np.arange(np.iinfo(unsigned).max + 1, dtype=unsigned).view(stored.dtype)
-    return shown(every_value)[stored.view(unsigned)]
+        image = shown(stored)
+    else:
+        unsigned = np.dtype(f"u{stored.dtype.itemsize}")
+        every_value = np.arange(np.iinfo(unsigned).max + 1, dtype=unsigned).view(stored.dtype)
+        image = shown(every_value)[stored.view(unsigned)]
+    return as_read(image, path) if reads_own_numbers() else image
 
 
 def _values(dataset: Any, stored: AnyArray, frame: int, path: str) -> tuple[AnyArray, tuple[float, float]]:

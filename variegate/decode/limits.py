@@ -12,6 +12,7 @@ change, does not count.
 from __future__ import annotations
 
 import io
+import logging
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,6 +25,9 @@ from variegate.decode.plugins import HEIF_BRANDS, JXL_SIGNATURES, PLUGINS, is_di
 from variegate.errors import DecodeError, one_line
 from variegate.program.program import MAX_SIDE
 from variegate.threads import at_fork
+
+# Pillow logs an error for a TIFF of more channels than it reads, which Python prints for a logger without handlers.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 # Pillow's names; formats that it knows without loading all of its plug-ins come first. "JPEG" also reads MPO, JPEGs of
 # several pictures. The formats of the extensions in data/kinds.py.

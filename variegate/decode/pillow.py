@@ -247,6 +247,14 @@ class PillowFile:
             return True
         return (self.bits == 8 and _SIGNED in formats) or (self._image.mode == "I" and _UNSIGNED in formats)
 
+    @property
+    def unspecified_channels(self) -> int:
+        """Number of a TIFF's channels of unspecified meaning, such as near infrared."""
+        if self._image.format != "TIFF":
+            return 0
+        extra = self._image.tag_v2.get(_EXTRA_SAMPLES, ())  # type: ignore[attr-defined]
+        return (extra if isinstance(extra, tuple) else (extra,)).count(_UNSPECIFIED)
+
     def check_deep_color(self) -> None:
         """Raise DecodeError for a TIFF of more than 8 bits that is not RGB or RGBA."""
         self._check_channels()
@@ -255,14 +263,10 @@ class PillowFile:
             raise DecodeError(self._path, reason)
 
     def _check_channels(self) -> None:
-        """Raises DecodeError for a TIFF with channels of unspecified meaning, such as near infrared."""
-        if self._image.format != "TIFF":
-            return
-        tags = self._image.tag_v2  # type: ignore[attr-defined]
-        extra = tags.get(_EXTRA_SAMPLES, ())
-        unspecified = (extra if isinstance(extra, tuple) else (extra,)).count(_UNSPECIFIED)
+        """Raises DecodeError for a TIFF with channels of unspecified meaning."""
+        unspecified = self.unspecified_channels
         if unspecified:
-            bits = tags.get(_BITS_PER_SAMPLE, ())
+            bits = self._image.tag_v2.get(_BITS_PER_SAMPLE, ())  # type: ignore[attr-defined]
             count = len(bits) if isinstance(bits, tuple) else 1
             some = "the last is" if unspecified == 1 else f"the last {unspecified} are"
             reason = f"it has {count} channels, of which {some} unspecified; pass channels={count} to read all of them"

@@ -10,6 +10,7 @@ from variegate.options import Opt, Options
 from variegate.options.shared import (
     Copies,
     DeviceOptions,
+    DicomOptions,
     Epoch,
     PolicyOptions,
     ReadOptions,
@@ -252,7 +253,16 @@ class ThresholdOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckingOptions(ThresholdOptions):
+class CheckingOptions(ThresholdOptions, DicomOptions):
+    window: Annotated[
+        str | None,
+        Opt(
+            "Window of gray DICOM files that is measured as black to white, 0 to 1: center and width, such as 40,400, "
+            "or full for all values that their bits can have. By default, their own units.",
+            "Images",
+            metavar="CENTER,WIDTH|full",
+        ),
+    ] = None
     out: Annotated[
         Path | None,
         Opt(

@@ -38,6 +38,7 @@ from variegate.data.samples import Samples
 from variegate.data.stamps import stamps_of
 from variegate.events import OnEvent, Progress, ignore_event
 from variegate.io.amounts import pluralize
+from variegate.jobs.arguments import dicom_of
 from variegate.jobs.output.parts import PARTS
 from variegate.jobs.output.run_folder import RunFolder, work_folder
 from variegate.options.datasets import CheckingOptions
@@ -62,8 +63,8 @@ def check(
         stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``Progress`` of images by stage.
         options: fields of ``CheckingOptions``, as the options of ``variegate check``: out, report, labels, threads,
-            seed, near_distance and the thresholds. Without ``out``, nothing is written. With it, the same call resumes
-            an interrupted run, to the same bytes.
+            seed, near_distance, the thresholds, and window and frame of DICOM files. Without ``out``, nothing is
+            written. With it, the same call resumes an interrupted run, to the same bytes.
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -78,6 +79,7 @@ class Checking:
 
     def __init__(self, source: Any, test: Any, options: CheckingOptions) -> None:
         self._options = options
+        self._dicom = dicom_of(options)
         if options.labels:
             from variegate.apps.check.label_errors import check_cleanlab
 
@@ -125,7 +127,9 @@ class Checking:
                     on_event(Progress("training for labels, epoch", done, total))
 
                 source = self.sources["train"]
-                doubts, notes = doubtful_labels(table, source, found, options.seed or 0, report_epochs, stop)
+                doubts, notes = doubtful_labels(
+                    table, source, found, options.seed or 0, report_epochs, stop, self._dicom
+                )
                 found += doubts
                 self.notes += notes
             findings = in_order(found)
@@ -149,7 +153,7 @@ class Checking:
                 from variegate.apps.check.report import write_report  # Jinja2 and images, only needed for reports
 
                 on_event(Progress("writing the report", len(table), len(table)))
-                write_report(options.report, result)
+                write_report(options.report, result, self._dicom)
             if self._out is not None:
                 write_findings(self._out, result)
         return result
@@ -181,7 +185,7 @@ class Checking:
             self.checked = samples
             on_event(Progress("checking", samples, self.total))
 
-        scan = Scan(self.sources, folder)
+        scan = Scan(self.sources, folder, self._dicom)
         self.resumed = scan.resumed
         with warnings.catch_warnings():
             # A line for every image with an odd header; the columns have it.
@@ -200,6 +204,7 @@ class Checking:
     def _plan(self) -> str:
         """A digest of all that the measures depend on."""
         digest = hashlib.sha256(MEASURED.to_string().encode())
+        digest.update(json.dumps([self._dicom.window, self._dicom.frame]).encode())
         for split, source in self.sources.items():
             digest.update(json.dumps([split, source.fingerprint, source.classes]).encode())
             stamps = stamps_of(source)

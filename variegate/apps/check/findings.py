@@ -47,6 +47,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         FindingKind("not_finite", True, "has NaN or infinite values"),
         FindingKind("deep", False, "has more than 8 bits a channel, of which 8 are read unless depth= is given"),
         FindingKind("mixed_depths", False, "images have numbers of several kinds"),
+        FindingKind("mixed_channels", True, "has another number of channels than most train images"),
         FindingKind("value_range", False, "the values use a small part of black to white, or are beyond it"),
         FindingKind("exif_turned", False, "is turned or mirrored by its EXIF orientation"),
         FindingKind("tiny", False, "has far fewer pixels than the others"),
@@ -71,6 +72,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
 MARKED = "marked"
 # ``depth`` of images whose values need no window.
 BYTE = "uint8"
+# Channels of color images. Gray counts as color, because loaders repeat its channel.
+COLORS = 3
 
 # In the order of reports: serious ones first.
 KINDS_SHOWN = tuple(sorted(FINDING_KINDS, key=lambda name: not FINDING_KINDS[name].is_serious))
@@ -121,13 +124,17 @@ SCHEMA = pa.schema(
         ("warning", pa.string()),  # the decoder's warning, although it returned an image
         ("bytes", pa.int64()),  # of the file; of the pixels, where they are stored as such
         ("kind", pa.string()),  # Pillow's name of the format: JPEG, PNG, ..., or NPY, DICOM; null for pixels
-        ("mode", pa.string()),  # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...; RGB;16 for color of 16 bits
+        # Pillow's, as stored: RGB, L, P, CMYK, I;16, ...; RGB;16 for color of 16 bits; 5-channel of other channels
+        ("mode", pa.string()),
         ("depth", pa.string()),  # of its numbers: uint8, uint12, int16, float32, ...; null if 8 of more bits are read
         ("orientation", pa.int8()),  # EXIF, 1 to 8
         ("is_truncated", pa.bool_()),
         ("height", pa.int32()),  # upright
         ("width", pa.int32()),
-        ("mean", pa.list_(pa.float64())),  # by channel of RGB: shares of white, which is 1 unless numbers are unsigned
+        (
+            "mean",
+            pa.list_(pa.float64()),
+        ),  # by channel, gray as RGB: shares of white, which is 1 unless numbers are unsigned
         ("std", pa.list_(pa.float64())),
         ("brightness", pa.float64()),  # mean luminance
         ("dark_end", pa.float64()),  # the luminance below which 5 % of the pixels are
@@ -139,9 +146,12 @@ SCHEMA = pa.schema(
         ("greatest", pa.float64()),
         ("clipped_low", pa.float64()),  # share of the pixels with the least value: in all channels, or as luminance
         ("clipped_high", pa.float64()),  # ... with the greatest value
-        ("low", pa.float64()),  # the value that 0.1 % of the values are below; null for 8 bits
+        # The value that 0.1 % of the values are below; null for gray and color of 8 bits, as the next four.
+        ("low", pa.float64()),
         ("high", pa.float64()),  # ... are above
-        ("not_finite", pa.float64()),  # share of the pixels with NaN or infinity; null for 8 bits
+        ("black", pa.float64()),  # as low, of the numbers that appearance is measured on: the mean of many channels
+        ("white", pa.float64()),  # as high, likewise
+        ("not_finite", pa.float64()),  # share of the pixels with NaN or infinity
         ("pixel_hash", pa.binary(16)),  # of size and pixels
         ("look_hash", pa.uint64()),  # perceptual
         ("mirror_hash", pa.uint64()),  # the perceptual hash of the mirrored image
@@ -192,7 +202,8 @@ class CheckResult:
         findings: findings of images and, with ``file`` None, of whole splits.
         sources: the checked sources, by split.
         classes: class names of the train images, by label.
-        mean, std: per channel, over all pixels of the train images, 0 to 1; None if none decodes.
+        mean, std: per channel, over all pixels of the train images, 0 to 1; None if none decodes. If numbers of
+            channels differ, over the images that have the most frequent number.
         thresholds: the thresholds that were applied.
         notes: remarks, one line each.
         seconds: duration of the check.
@@ -283,11 +294,24 @@ def in_order(findings: Sequence[DataFinding]) -> tuple[DataFinding, ...]:
     return tuple(sorted(findings, key=key))
 
 
+def channels_of(table: pa.Table) -> Int64Array:
+    """Numbers of channels; 3 for gray, 0 for images without pixels."""
+    lengths = pc.fill_null(pc.list_value_length(table["mean"]), 0)
+    return np.asarray(lengths.to_numpy(), np.int64)
+
+
+def usual_channels(table: pa.Table) -> int:
+    """The most frequent number of channels in the train images; 0 if none has pixels."""
+    channels = channels_of(table.filter(pc.equal(table["split"], "train")))
+    return int(np.bincount(channels[channels > 0], minlength=1).argmax())
+
+
 def channel_statistics(table: pa.Table) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
-    """Mean and standard deviation of each channel over all pixels of the train images."""
-    some = table.filter(pc.and_(pc.equal(table["split"], "train"), pc.is_valid(table["mean"])))
-    if not len(some):
+    """Mean and standard deviation of each channel over all pixels of the train images with ``usual_channels``."""
+    usual = usual_channels(table)
+    if not usual:
         return None, None
+    some = table.filter(pa.array((np.array(table["split"]) == "train") & (channels_of(table) == usual)))
     means, stds = (pc.list_flatten(some[name]).to_numpy().reshape(len(some), -1) for name in ("mean", "std"))
     pixels = (floats(some, "height") * floats(some, "width"))[:, None]
     mean = (means * pixels).sum(axis=0) / pixels.sum()

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variegate.apps.check.findings import BYTE, READ, DataFinding, coded, floats
-from variegate.apps.check.sample import DEEP, DEEP_GRAY
+from variegate.apps.check.findings import BYTE, COLORS, READ, DataFinding, channels_of, coded, floats, usual_channels
+from variegate.apps.check.sample import CHANNELS, DEEP, DEEP_GRAY
 from variegate.apps.check.values import Windows, clipping_of, white_of
 from variegate.arrays import BoolArray, Float64Array
 from variegate.data.base import summarize_names
@@ -150,8 +150,12 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     is_deep = _are_deep(table)
     of_deep = {mode_of[row] for row in np.flatnonzero(is_deep)}
     is_unusual = [
-        mode not in _USUAL_MODES and i not in of_deep and 2 * counts[i] <= counts.sum() for i, mode in enumerate(modes)
+        mode not in _USUAL_MODES and not mode.endswith(CHANNELS) and i not in of_deep and 2 * counts[i] <= counts.sum()
+        for i, mode in enumerate(modes)
     ]
+    channels = channels_of(table)
+    usual = usual_channels(table)
+    is_mixed = is_read & (channels > 0) & (channels != usual)
 
     def unusual(row: int) -> str:
         return f"its pixels are {modes[mode_of[row]]}, which become RGB"
@@ -165,6 +169,11 @@ def _of_files(table: pa.Table) -> Iterator[Verdict]:
     def turned(row: int) -> str:
         return f"its EXIF orientation is {turns[row]:.0f}: shown {_TURNS.get(int(turns[row]), 'otherwise')}"
 
+    def mixed(row: int) -> str:
+        own, others = (f"{count} channels" if count != COLORS else "1 or 3" for count in (channels[row], usual))
+        return f"it has {own}, and most train images have {others}: no batch has both"
+
+    yield "mixed_channels", is_mixed & (usual > 0), channels.astype(np.float64), mixed
     yield "unusual_mode", np.array([*is_unusual, False])[mode_of], None, unusual
     yield "deep", is_deep & (not _is_most(is_deep, table)), None, deep
     yield "exif_turned", turns > 1, turns, turned
@@ -204,10 +213,13 @@ def _of_depths(table: pa.Table) -> Iterator[DataFinding]:
             why = f"images have numbers of several kinds: {amounts}; not {counts[0][0]}: {summarize_names(files)}"
             yield DataFinding(split, None, None, "mixed_depths", float(len(counts)), None, why)
     train = table.filter(pc.equal(table["split"], "train"))
-    for depth, (low, high) in Windows(train).of.items():
-        rows = train.filter(pc.equal(train["depth"], depth))
+    windows = Windows(train)
+    for looks in windows.of:
+        rows = train.filter(pa.array(windows.rows_of(looks)))
         greatest = pc.max(rows["greatest"]).as_py()
-        problem = _range_problem(pluralize(len(rows), f"{depth} image"), depth, greatest, low, high)
+        low, high = (float(np.median(floats(rows, name))) for name in ("low", "high"))
+        images = f"1 {looks}".replace(" images", " image") if len(rows) == 1 else f"{len(rows):,} {looks}"
+        problem = _range_problem(images, looks.depth, greatest, low, high)
         if problem is not None:
             yield DataFinding("train", None, None, "value_range", high, None, problem)
 
@@ -229,8 +241,9 @@ def _range_problem(images: str, depth: str, greatest: float, low: float, high: f
         return None
     is_limit = greatest < _DIM * white
     bits = int(greatest if is_limit else high).bit_length() or 1
-    # Loaders scale numbers of fewer bits to 16.
-    top = ((1 << bits) - 1) * 65535 / white
+    top = float((1 << bits) - 1)
+    if depth != BYTE:  # loaders scale numbers of fewer bits to 16
+        top *= 65535 / white
     if is_limit:
         use = f"{bits} of {depth.removeprefix('uint')} bits are used in {images}: the greatest value is {greatest:,.0f}"
     else:
@@ -247,7 +260,10 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
     side, aspect = (np.where(decodes, values, np.nan) for values in _sizes(height, width))
     windows = Windows(table)
     means, stds = windows.shares(_by_channel(table, "mean"), _by_channel(table, "std"))
-    spread = stds.max(axis=1)
+    spread = np.fmax.reduce(stds, axis=1)
+    # Gray is their mean: no color is between it and the channels.
+    is_mean = ~np.isin(channels_of(table), (0, COLORS))
+    means[is_mean] = np.nanmean(means[is_mean], axis=1, keepdims=True)
     light = floats(table, "bright_end")
     shade = floats(table, "dark_end")
     contrast = floats(table, "contrast")
@@ -259,8 +275,8 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
         is_clipped = (clipped > limits.clipped) & ~is_blank
         is_faint = ~is_blank & (contrast < _DRAWN)
         # A saturated blue has little luminance, and a saturated yellow much, without being under- or overexposed.
-        is_dark = (light < limits.dark) & (means.max(axis=1) < limits.dark) & is_faint
-        is_bright = (shade > limits.bright) & (means.min(axis=1) > limits.bright) & is_faint
+        is_dark = (light < limits.dark) & (np.fmax.reduce(means, axis=1) < limits.dark) & is_faint
+        is_bright = (shade > limits.bright) & (np.fmin.reduce(means, axis=1) > limits.bright) & is_faint
         is_seen = ~is_blank & ~is_dark & ~is_bright
         is_saturated = is_seen & ((light < limits.dark) | (shade > limits.bright))
         is_flat = (np.where(is_saturated, spread, contrast) < limits.low_contrast) & is_seen
@@ -299,11 +315,11 @@ def _of_pixels(table: pa.Table, limits: Thresholds) -> Iterator[Verdict]:
 
 
 def _by_channel(table: pa.Table, name: str) -> Values:
-    """A column of lists [rows, 3]; NaN for null."""
-    column = table[name]
-    found = np.full((len(table), 3), np.nan)
-    is_known = column.is_valid().to_numpy(zero_copy_only=False)
-    found[is_known] = pc.list_flatten(column).to_numpy().reshape(-1, 3)
+    """A column of lists [rows, most channels]; NaN for null and beyond the channels of a row."""
+    channels = channels_of(table)
+    most = max(COLORS, int(channels.max(initial=0)))
+    found = np.full((len(table), most), np.nan)
+    found[np.arange(most) < channels[:, None]] = pc.list_flatten(table[name]).to_numpy()
     return found
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import torch
 
 from variegate.apps.check.duplicates import joined
-from variegate.apps.check.findings import DataFinding
+from variegate.apps.check.findings import COLORS, DataFinding, channels_of
 from variegate.arrays import Float64Array, Int64Array
 from variegate.data.base import SourceError, summarize_names
 from variegate.data.samples import Samples
@@ -58,13 +58,14 @@ def doubtful_labels(
     seed: int = 0,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
     stop: Event | None = None,
+    dicom: Any = None,
 ) -> LabelDoubts:
     """Train images in a check's table whose label is likely to be wrong.
 
     Each of three models is trained on two thirds of the images and predicts the rest; cleanlab compares the predictions
     with the labels (Northcutt et al. 2021, "Confident learning", arXiv 1911.00068). ``source``: the train images, which
     are read again. ``findings``: duplicates among them are never on both sides. ``seed`` decides the rest.
-    ``on_progress``: called with epochs done and the total.
+    ``on_progress``: called with epochs done and the total. ``dicom``: a ``vg.Dicom``.
 
     Raises ImportError without cleanlab, SourceError where there are no classes to compare, and KeyboardInterrupt once
     ``stop`` is set.
@@ -76,7 +77,7 @@ def doubtful_labels(
     trained = len(rows) - len(rows) // FOLDS
     choice = choose(Data(len(rows), trained, sizes), LABELS, model=_MODEL)
     notes.append(f"labels: {choice.reasons[0]}")
-    images = load_images(source.take(indices), choice.size, "cpu", stop)
+    images = load_images(source.take(indices), choice.size, "cpu", stop, {"dicom": dicom})
     # Drop images that have become unreadable.
     found = np.isin(source.ids(indices), images.ids)
     rows = rows.take(pa.array(np.flatnonzero(found)))
@@ -106,6 +107,10 @@ def _comparable(table: pa.Table, findings: Sequence[DataFinding]) -> tuple[pa.Ta
     notes = []
     if 0 < len(rows) < len(readable):
         notes.append(f"labels: images without a class are not looked at ({len(readable) - len(rows):,})")
+    has_colors = np.isin(channels_of(rows), (0, COLORS))
+    if not has_colors.all():
+        notes.append(f"labels: images of 2 or more than 3 channels are not looked at ({np.sum(~has_colors):,})")
+        rows = rows.filter(pa.array(has_colors))
     classes, numbers, names = _classes(rows)
     small = too_small(numbers, _units(rows, findings), len(classes))
     if len(small):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from variegate.apps.check.findings import BYTE
+from variegate.apps.check.findings import BYTE, COLORS
 from variegate.apps.check.fingerprint import Fingerprint, fingerprint
 from variegate.apps.check.pixels import PixelMeasures, measure_pixels
 from variegate.apps.check.values import ValueMeasures, measure_values
@@ -23,6 +23,7 @@ from variegate.decode.channels import NUMPY, read_channels
 from variegate.decode.depth import own_numbers
 from variegate.decode.plugins import is_dicom
 from variegate.errors import DecodeError
+from variegate.program.program import MAX_CHANNELS
 
 Image_HWC = UInt8Array
 T = TypeVar("T")
@@ -59,6 +60,8 @@ FIELDS = (
 # Pillow's modes of more than 8 bits, and the suffix of modes of color images.
 DEEP_GRAY = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 DEEP = ";16"
+# Suffix of modes of 2 or more than 3 channels, such as "5-channel".
+CHANNELS = "-channel"
 # By the kind of a dtype.
 _GRAY_MODES = {"u": DEEP_GRAY[0], "i": "I", "f": "F"}
 _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(ValueMeasures._fields) + len(Fingerprint._fields))
@@ -66,11 +69,10 @@ _UNMEASURED = (None,) * (len(PixelMeasures._fields) + len(ValueMeasures._fields)
 
 def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], classes: Sequence[str]) -> Row:
     """``key``: name in the table; ``name``: name in messages. Errors of the sample never raise: any error of a storage,
-    a decoder or a user's data set becomes its ``error``."""
+    a decoder or a user's data set becomes its ``error``. Runs within ``own_numbers``."""
     facts, label, size, measures = FileFacts(), NO_LABEL, None, None
     try:
-        with own_numbers():
-            item = fetch()
+        item = fetch()
         whole = as_integer(item.label)
         # A float, or an array for each sample, is no class.
         label = NO_LABEL if whole is None or not NO_LABEL <= whole <= MOST_LABEL else whole
@@ -109,9 +111,9 @@ def row_of(index: int, key: str, name: SampleRef, fetch: Callable[[], Item], cla
 
 
 def _measure(facts: FileFacts, image: ImageArray) -> Row:
-    if facts.depth is None or facts.depth == BYTE:
+    if facts.depth in (None, BYTE) and image.shape[2] == COLORS:
         return (*measure_pixels(image), *ValueMeasures(), *fingerprint(image))
-    look, values, found = measure_values(image, facts.depth)
+    look, values, found = measure_values(image, facts.depth or BYTE)
     return (*look, *values, *found)
 
 
@@ -134,7 +136,7 @@ class FileFacts:
 
     def read(self, data: bytes | AnyArray, name: str, measure: Measure[T]) -> T | None:
         """Fill in the fields for a file's bytes, or an array. Returns the result of ``measure`` for its upright pixels,
-        or None with ``error`` set. Pixels are uint8 [H, W, 3], or numbers of more bits [H, W, 1 or 3]."""
+        or None with ``error`` set. Pixels are uint8 [H, W, 3], or [H, W, C] of any numbers and channels."""
         try:
             if isinstance(data, np.ndarray):
                 return self._read_array(data, data.dtype.name, measure)
@@ -150,20 +152,26 @@ class FileFacts:
 
     def _read_array(self, image: AnyArray, depth: str, measure: Measure[T]) -> T:
         """``depth``: of its file, or its dtype."""
-        if image.dtype.kind not in _GRAY_MODES or image.ndim != 3 or image.shape[2] not in (1, 3):
-            raise DecodeError("", f"pixels {image.dtype} {list(image.shape)}; accepted: [H, W, 3] or [H, W, 1]")
+        is_image = image.dtype.kind in _GRAY_MODES and image.ndim == 3
+        if not is_image or not 1 <= image.shape[2] <= MAX_CHANNELS:
+            accepted = f"numbers [H, W, C] of 1 to {MAX_CHANNELS} channels"
+            raise DecodeError("", f"pixels {image.dtype} {list(image.shape)}; accepted: {accepted}")
         is_deep = image.dtype != np.uint8
-        is_gray = image.shape[2] == 1
+        channels = image.shape[2]
         self.depth = depth if is_deep else BYTE
-        self.mode = "L" if is_gray else "RGB"
-        if is_deep:
-            self.mode = _GRAY_MODES[image.dtype.kind] if is_gray else f"RGB{DEEP}"
+        if channels == 1:
+            self.mode = _GRAY_MODES[image.dtype.kind] if is_deep else "L"
+        else:
+            self._set_mode(channels, f"RGB{DEEP}" if is_deep else "RGB")
         self.height, self.width = image.shape[:2]
         if not image.size:
             raise DecodeError("", f"it has no pixels ({self.width} x {self.height})")
-        if not is_deep:
-            image = np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
+        if not is_deep and channels == 1:
+            image = np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], COLORS)))
         return measure(image)
+
+    def _set_mode(self, channels: int, mode: str) -> None:
+        self.mode = mode if channels in (1, COLORS) else f"{channels}{CHANNELS}"
 
     def _read_numbers(self, data: bytes, name: str, measure: Measure[T]) -> T:
         self.kind = "NPY" if data.startswith(NUMPY) else "DICOM"
@@ -191,7 +199,18 @@ class FileFacts:
 
     def _read_other(self, data: bytes, name: str, measure: Measure[T]) -> T:
         self.is_truncated = _is_cut_off(data)
-        with PillowFile(data, name) as file:
+        try:
+            opened = PillowFile(data, name)
+        except DecodeError:
+            if self.is_truncated:
+                raise
+            with own_numbers() as own:
+                several = read_channels(data, name)
+            if several is None:
+                raise
+            self.kind = "TIFF"
+            return self._read_array(several, own.depth, measure)
+        with opened as file:
             self.kind = file.kind
             self.mode = file.mode
             if file.bits > 8 and self.mode not in DEEP_GRAY:
@@ -200,18 +219,21 @@ class FileFacts:
             self.height, self.width = file.oriented_size
             # Pillow turns TIFFs itself, and says then that they are upright.
             turn = None if file.kind == "TIFF" else self.orientation
+            has_more = file.unspecified_channels > 0
             is_deep = file.bits > 8 or file.has_other_numbers
             is_gray = file.is_gray
-            image = None if is_deep else file.decode(turn)
+            image = None if is_deep or has_more else file.decode(turn)
         if image is None:
-            image = self._read_deep(data, name, turn, is_gray)
+            image = self._read_deep(data, name, turn, is_gray, has_more)
+            self._set_mode(image.shape[2], self.mode)
         else:
             self.depth = BYTE
         self.height, self.width = image.shape[:2]
         return measure(image)
 
-    def _read_deep(self, data: bytes, name: str, turn: int | None, is_gray: bool) -> ImageArray:
-        """The stored numbers; uint8 of color of formats that are read in 8 bits, such as AVIF."""
+    def _read_deep(self, data: bytes, name: str, turn: int | None, is_gray: bool, has_more: bool) -> ImageArray:
+        """The stored numbers; uint8 of color of formats that are read in 8 bits, such as AVIF. ``has_more``: channels
+        than Pillow reads."""
         try:
             with own_numbers() as own:
                 image = read_channels(data, name) if self.kind == "TIFF" else None
@@ -221,7 +243,7 @@ class FileFacts:
             self.depth = own.depth
             return image
         except DecodeError:
-            if is_gray:
+            if is_gray or has_more:
                 raise
         with PillowFile(data, name) as file:
             return file.decode(turn)

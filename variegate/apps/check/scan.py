@@ -20,6 +20,7 @@ from variegate.apps.check.findings import MEASURED
 from variegate.apps.check.sample import FIELDS, Row, row_of
 from variegate.data.filtered import sample_key
 from variegate.data.samples import Samples
+from variegate.decode.depth import own_numbers
 from variegate.jobs.output.parts import read_records, record_name
 from variegate.jobs.output.run_folder import RunFolder
 from variegate.threads import in_order
@@ -40,13 +41,15 @@ class ScanPart(NamedTuple):
 
 
 class Scan:
-    """A scan of ``sources`` (by split), whose finished parts are recorded in ``folder``, if given.
+    """A scan of ``sources`` (by split), whose finished parts are recorded in ``folder``, if given. ``dicom``: a
+    ``vg.Dicom``.
 
     ``batches``: rows (``MEASURED``) of finished parts, by number. ``resumed``: samples in parts of an earlier run.
     """
 
-    def __init__(self, sources: Mapping[str, Samples], folder: RunFolder | None) -> None:
+    def __init__(self, sources: Mapping[str, Samples], folder: RunFolder | None, dicom: Any = None) -> None:
         self._sources = sources
+        self._dicom = dicom
         self._folder = folder
         self._parts = [
             ScanPart(split, range(begin, min(begin + SAMPLES_A_PART, len(source))))
@@ -65,7 +68,8 @@ class Scan:
         on_progress(done)
         for split, source in self._sources.items():
             remaining = [n for n, part in enumerate(self._parts) if part.split == split and n not in self.batches]
-            with closing(_measure(source, [self._parts[number].samples for number in remaining], threads)) as measured:
+            samples = [self._parts[number].samples for number in remaining]
+            with closing(_measure(source, samples, threads, self._dicom)) as measured:
                 for number in remaining:
                     rows: list[Row] = []
                     while len(rows) < len(self._parts[number].samples):
@@ -112,15 +116,18 @@ def batch_of(split: str, rows: Sequence[Row]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values[one.name], one.type) for one in MEASURED], schema=MEASURED)
 
 
-def _measure(source: Samples, parts: Sequence[range], threads: int) -> Generator[list[Row], None, None]:
+def _measure(source: Samples, parts: Sequence[range], threads: int, dicom: Any) -> Generator[list[Row], None, None]:
     """Rows of all samples in these parts, in order. Closing the iterator waits for the tasks that its threads have
     begun."""
 
     def measure(samples: range) -> list[Row]:
-        return [
-            row_of(index, sample_key(source, index), source.name(index), partial(source.read, index), source.classes)
-            for index in samples
-        ]
+        with own_numbers(dicom):
+            return [
+                row_of(
+                    index, sample_key(source, index), source.name(index), partial(source.read, index), source.classes
+                )
+                for index in samples
+            ]
 
     threads = max(threads, _REMOTE_THREADS) if source.is_remote else threads
     tasks = (

@@ -56,17 +56,17 @@ _COLUMNS = (
 )
 
 
-def write_report(path: Path | str, result: Any) -> None:
+def write_report(path: Path | str, result: Any, dicom: Any = None) -> None:
     """Write a file with embedded pictures, styles and script, under a temporary name, then rename it.
 
-    ``result``: a CheckResult. Images in the report are read again. The same result gives the same bytes. Raises
-    WriteError.
+    ``result``: a CheckResult. ``dicom``: a ``vg.Dicom``. Images in the report are read again. The same result gives
+    the same bytes. Raises WriteError.
     """
-    page = _page(result).encode("utf-8", "backslashreplace")
+    page = _page(result, dicom).encode("utf-8", "backslashreplace")
     write_atomically(Path(path), page)
 
 
-def _page(result: Any) -> str:
+def _page(result: Any, dicom: Any) -> str:
     measured = {"height", "width", "class", "clipped_low", "clipped_high", *(measure.column for measure in MEASURES)}
     columns = result.table.select([name for name in result.table.column_names if name in measured])
     splits = {split: columns.filter(pc.equal(result.table["split"], split)) for split in SPLITS}
@@ -108,7 +108,7 @@ def _page(result: Any) -> str:
         split_names=list(splits),
         charted=list(charted),
         class_of=class_of,
-        pictures=thumbnails(places, result.sources, Windows(result.table).of),
+        pictures=thumbnails(places, result.sources, Windows(result.table).of, dicom),
         droppable_kinds={kind for kind, _ in droppable},
         classes=class_sizes(charted),
         histograms=histograms(charted, limits),

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from variegate.apps.check.findings import floats
+from variegate.apps.check.findings import COLORS, floats
 from variegate.apps.check.sample import FileFacts
-from variegate.apps.check.values import clipping_of, rendered
+from variegate.apps.check.values import Looks, clipping_of, rendered, shown_numbers
 from variegate.arrays import AnyArray, Float64Array, Int64Array, UInt8Array
 from variegate.data.base import SourceError
 from variegate.data.samples import Samples
@@ -217,8 +217,8 @@ _QUALITY = 72
 # Of all pictures, as base64.
 MOST_BYTES = 12 << 20
 Data = bytes | AnyArray
-# By depth, the values that are black and white: see values.Windows.
-WindowsOf = Mapping[str, tuple[float, float]]
+# The values that are black and white: see values.Windows.
+WindowsOf = Mapping[Looks, tuple[float, float]]
 Place = tuple[str, int]  # split, index
 
 
@@ -236,7 +236,7 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnails(
-    places: Iterable[Place], sources: Mapping[str, Samples], windows: WindowsOf | None = None
+    places: Iterable[Place], sources: Mapping[str, Samples], windows: WindowsOf | None = None, dicom: Any = None
 ) -> dict[Place, Thumbnail]:
     """Thumbnails of these images, which are read again. Unreadable images, and images larger than ``MOST_BYTES``, have
     an error instead."""
@@ -247,7 +247,7 @@ def thumbnails(
         # The filters of warnings are the process's: threads of the pool must not change them.
         with ThreadPoolExecutor(default_threads(), "variegate-thumbnails") as pool, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # color of more than 8 bits, which the check has reported already
-            found = pool.map(partial(_made, source, windows or {}), indices)
+            found = pool.map(partial(_made, source, windows or {}, dicom), indices)
             made |= {(split, index): one for index, one in zip(indices, found, strict=True)}
     used = 0
     shown = {}
@@ -259,11 +259,10 @@ def thumbnails(
     return shown
 
 
-def _made(source: Samples, windows: WindowsOf, index: int) -> Thumbnail:
+def _made(source: Samples, windows: WindowsOf, dicom: Any, index: int) -> Thumbnail:
     try:
-        with own_numbers():
-            data = source.read(index).data
-        return thumbnail(data, windows)
+        with own_numbers(dicom):
+            return thumbnail(source.read(index).data, windows)
     except (DecodeError, SourceError, IndexError) as error:
         return Thumbnail(None, error=error.reason if isinstance(error, DecodeError) else str(error))
 
@@ -275,10 +274,12 @@ def thumbnail(data: Data, windows: WindowsOf) -> Thumbnail:
     facts = FileFacts()
 
     def shown(image: AnyArray) -> UInt8Array:
-        if image.dtype == np.uint8:
-            return image
+        numbers = shown_numbers(image)
+        if numbers.dtype == np.uint8:
+            return numbers
+        looks = Looks(str(facts.depth), COLORS if numbers is image else image.shape[2])
         # Without a measured image of its depth, as if all are NaN, the window does not matter.
-        return rendered(image, *windows.get(str(facts.depth), (0.0, 1.0)))
+        return rendered(numbers, *windows.get(looks, (0.0, 1.0)))
 
     pixels = facts.read(data, "", shown)
     if pixels is None:
