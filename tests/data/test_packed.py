@@ -26,6 +26,14 @@ INF, NAN = float("inf"), float("nan")
         ({"mean": ["0.5"]}, "got '0.5'; accepted: numbers"),
         ({"mean": 7}, "'int' object is not iterable"),
         ({"mean": [0.5, 0.5]}, "of another format"),
+        ({"mean": [0.5] * 33, "std": [0.5] * 33}, "of another format"),
+        ({"mean": [], "std": []}, "of another format"),
+        ({"white": 65535.0, "mean": [1000.0]}, "got 1000.0; accepted: numbers from 0 to 1"),
+        ({"white": 1.0, "mean": [1e39]}, "got 1e+39; accepted: numbers from -3.40282e+38 to 3.40282e+38"),
+        ({"white": 1.0, "std": [-1.0]}, "got -1.0; accepted: numbers from 0 to 3.40282e+38"),
+        ({"white": 1.0, "mean": [NAN]}, "got nan; accepted: numbers from -3.40282e+38 to 3.40282e+38"),
+        ({"white": 1023}, "got white 1023; accepted: 255, 65535 or 1"),
+        ({"white": True}, "got white True; accepted: 255, 65535 or 1"),
         ({"images": INF}, "got inf images of 50 pixels"),
         ({"images": -1}, "got -1 images of 50 pixels"),
         ({"pixels": "x" * 9000}, "got 2 images of 'xxx"),
@@ -47,3 +55,10 @@ def test_what_is_no_such_file_is_named(data: bytes) -> None:
 def test_a_deviation_of_minus_nothing_is_nothing() -> None:
     found = parse_statistics(json.dumps({**GOOD, "std": [-0.0]}).encode(), "a.json")
     assert (found.mean, str(found.std)) == ((0.5,), "(0.0,)")
+
+
+def test_statistics_of_deep_packs_have_their_white() -> None:
+    stored = {**GOOD, "white": 1.0, "mean": [-1024.5, 3.0], "std": [700.0, 1.0]}
+    found = parse_statistics(json.dumps(stored).encode(), "a.json")
+    assert (found.mean, found.std, found.white) == ((-1024.5, 3.0), (700.0, 1.0), 1.0)
+    assert parse_statistics(json.dumps(GOOD).encode(), "a.json").white == 255

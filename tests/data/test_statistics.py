@@ -21,6 +21,7 @@ COUNT = 20
 RNG = np.random.default_rng(0)
 BYTES = RNG.integers(0, 200, (COUNT, 7, 9, 3), np.uint8)
 DEEP = RNG.integers(0, 4096, (COUNT, 7, 9, 1), np.uint16)
+BANDS = RNG.integers(0, 30000, (COUNT, 7, 9, 6), np.uint16)
 UNITS = (RNG.normal(-300, 700, (COUNT, 7, 9, 1))).astype(np.float32)
 
 
@@ -65,6 +66,9 @@ def write_pack(folder: Path, images: Any, **options: Any) -> Path:
         (lambda at: write_files(at, "dcm"), {"depth": "uint16", "dicom": vg.Dicom(window=(500, 2000))}, 65535),
         (lambda at: write_pack(at, DEEP, depth="uint16"), {}, 65535),
         (lambda at: write_pack(at, UNITS, depth="float32"), {}, 1),
+        (lambda at: write_pack(at, BANDS, depth="uint16"), {}, 65535),
+        (lambda at: write_pack(at, DEEP, depth="uint16"), {"depth": "uint8"}, 255),
+        (lambda at: write_pack(at, DEEP, depth="uint16"), {"depth": "float32"}, 1),
         (lambda at: write_pack(at, BYTES), {"depth": "uint16"}, 65535),
         (lambda at: write_pack(at, BYTES), {"channels": 3}, 255),
     ],
@@ -78,7 +82,13 @@ def test_normalized_batches_have_mean_0_and_deviation_1(
     assert (found.images, found.pixels, found.white) == (COUNT, COUNT * 63, white)
     own = T.Compose([T.ToDtype("float32", scale=False), T.Normalize(found.own_mean, found.own_std)])
     is_on_scale = max(map(abs, found.mean)) <= 1
-    for transform in (own, T.Normalize(found.mean, found.std)) if is_on_scale else (own,):
+    transforms: list[Any] = [own, *([T.Normalize(found.mean, found.std)] if is_on_scale else [])]
+    # The stored statistics are of unrounded pixels.
+    if isinstance(opened, Path) and (opened / "statistics.json").exists() and options.get("depth") != "uint8":
+        transforms.append(T.Normalize("dataset"))
+        again = vg.dataset_statistics(opened, **{"channels": len(found.mean), **options})
+        np.testing.assert_allclose((found.mean, found.std), (again.mean, again.std), rtol=1e-6)
+    for transform in transforms:
         loader = vg.Loader(opened, transform, batch_size=COUNT, device="cpu", **options)
         images = next(iter(loader))[0].double()
         assert images.mean((0, 2, 3)).tolist() == pytest.approx([0.0] * len(found.mean), abs=1e-4)
@@ -103,13 +113,22 @@ def test_order_and_threads_change_no_digit() -> None:
     assert vg.dataset_statistics(UNITS[::-1].copy(), threads=2) == found
 
 
-def test_pixels_of_nan_do_not_count() -> None:
+def test_pixels_of_nan_do_not_count(tmp_path: Path) -> None:
     images = UNITS.copy()
     images[0, :2] = np.nan
     found = vg.dataset_statistics(images)
+    assert vg.dataset_statistics(write_pack(tmp_path / "pack", images, depth="float32")) == found
     assert found.pixels == COUNT * 63 - 18
     assert found.mean[0] == pytest.approx(float(np.nanmean(images, dtype=np.float64)))
     assert found.own_std[0] == pytest.approx(float(np.nanstd(images, dtype=np.float64)))
+
+
+def test_equal_floats_have_no_deviation(tmp_path: Path) -> None:
+    images = np.full((COUNT, 7, 9, 1), 0.1, np.float32)
+    assert vg.dataset_statistics(images).std == (0.0,)
+    place = write_pack(tmp_path / "pack", images, depth="float32")
+    with pytest.raises(SourceError, match="all pixels of a channel are equal"):
+        vg.Loader(place, T.Normalize("dataset"), device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Shards of raw pixels: Arrow IPC files without compression, whose images are mapped into memory, one by one.
 
-A row has id, name, label, height, width, channels (in the file, 1 or 3), shown, and pixels [H, W, C]. ``shown`` is the
+A row has id, name, label, height, width, channels (in the file, 1 to 32), shown, and pixels [H, W, C]. ``shown`` is the
 number of channels after reading, which may repeat gray. All pixels of a shard have one dtype, which its metadata name;
 their bytes are little-endian. Pixels are the last column, so that a record batch's pixels are contiguous in the file,
 and an image is read with a single call.
@@ -35,6 +35,7 @@ from variegate.errors import DecodeError, one_line, short_repr
 from variegate.io.files import open_regular
 from variegate.io.location import Location, relative_names
 from variegate.program.depth import ACCEPTED, Depth
+from variegate.program.program import MAX_CHANNELS
 
 SUFFIX = ".arrow"
 FORMAT = b"variegate raw pixels 3"
@@ -134,14 +135,16 @@ def _places(batch: pa.RecordBatch, span: Span, depth: Depth) -> AnyArray:
     found["depth"] = depth
     for name, _ in _NUMBERS:
         found[name] = batch.column(name).to_numpy()
-    if not (np.isin(found["channels"], (1, 3)).all() and np.isin(found["shown"], (1, 3)).all()):
-        raise ValueError("images of neither 1 nor 3 channels")
+    channels = found["channels"]
+    shown = found["shown"]
+    if len(found) and not 1 <= channels.min() <= channels.max() <= MAX_CHANNELS:
+        raise ValueError(f"images of {channels.min()} to {channels.max()} channels; accepted: 1 to {MAX_CHANNELS}")
     if not (found["height"].all() and found["width"].all()):
         raise ValueError("images without pixels")
-    if (found["shown"] < found["channels"]).any():
-        raise ValueError("fewer channels are shown than an image has")
+    if not ((shown == channels) | ((channels == 1) & (shown > 0) & (shown <= MAX_CHANNELS))).all():
+        raise ValueError("another number of channels is shown than an image has")
     # In numbers that do not overflow, and are exact where the file is long enough.
-    sizes = found["height"].astype(np.float64) * found["width"] * found["channels"] * itemsize
+    sizes = found["height"].astype(np.float64) * found["width"] * channels * itemsize
     ends = np.cumsum(sizes)
     if len(ends) and ends[-1] > span.size:
         raise ValueError("pixels beyond their end")

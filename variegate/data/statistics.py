@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
-from variegate.arrays import AnyArray, ImageArray
+from variegate.arrays import ImageArray
 from variegate.checks import integer, refused
 from variegate.data.base import SourceError
 from variegate.data.opening import open_source
-from variegate.data.packed import DatasetStatistics, Exact, PixelSums, statistics_of, sums_of
+from variegate.data.packed import DatasetStatistics, ImageSums, PixelSums, statistics_of, sums_of
 from variegate.data.samples import Samples
 from variegate.data.sharded import ShardedSource
 from variegate.decode import read_image
+from variegate.decode.channels import in_channels
 from variegate.decode.depth import in_depth, note_once
 from variegate.decode.dicom import Dicom
 from variegate.program.depth import Depth, depth_of
@@ -28,8 +28,8 @@ from variegate.threads import default_threads, in_order
 # Images per task, and tasks begun ahead of their results for each thread.
 _SAMPLES_A_TASK = 16
 _AHEAD = 2
-# Of an image: dtype, the number of pixels, sums of each channel, and of its squares.
-_ImageSums = tuple[np.dtype[Any], int, Sequence[Exact], Sequence[Exact]]
+# Of an image.
+_TypedSums = tuple[np.dtype[Any], ImageSums]
 
 
 def dataset_statistics(
@@ -42,8 +42,8 @@ def dataset_statistics(
 ) -> DatasetStatistics:
     """Return mean and standard deviation of all pixels, for ``T.Normalize`` without a Loader.
 
-    They are read from the file that ``variegate pack`` stored with a data set. Without it, or with ``channels`` or
-    ``dicom``, all images are read. Pixels with NaN or infinity do not count.
+    They are read from the file that ``variegate pack`` stored with a data set. Without it, with ``channels`` or
+    ``dicom``, or with a ``depth`` that rounds pixels, all images are read. Pixels with NaN or infinity do not count.
 
     Args:
         source: anything that ``vg.open_source`` accepts.
@@ -65,17 +65,20 @@ def dataset_statistics(
     wanted = None if depth is None else Depth.named(depth)
     opened = open_source(source)
     stored = statistics_of(opened) if channels is None and dicom is None else None
-    if stored is not None:
-        return stored if wanted is None else stored._replace(white=wanted.white)
+    if stored is not None and wanted is None:
+        return stored
+    if stored is not None and wanted is not None and wanted >= _depth_of(stored):
+        return stored._replace(white=wanted.white)
     if isinstance(opened, ShardedSource):
         opened = opened.by_index()
     if not isinstance(opened, Samples):
         raise SourceError(f"source: got {opened!r}; accepted: one data set")
     reading = partial(note_once, set(), wanted, opened.is_decoded, dicom)
 
-    def sums(indices: range) -> list[_ImageSums]:
+    def sums(indices: range) -> list[_TypedSums]:
         with reading():
-            return [_sums(_pixels(opened, index, channels, wanted)) for index in indices]
+            images = (_pixels(opened, index, channels, wanted) for index in indices)
+            return [(image.dtype, sums_of(image)) for image in images]
 
     threads = threads or default_threads()
     starts = range(0, len(opened), _SAMPLES_A_TASK)
@@ -85,39 +88,30 @@ def dataset_statistics(
 
 
 def _pixels(source: Samples, index: int, channels: int | None, depth: Depth | None) -> ImageArray:
-    data = source.read(index).data
+    data: Any = source.read(index).data
     name = str(source.name(index))
-    image = data if isinstance(data, np.ndarray) else read_image(bytes(data), name, None, channels)
+    is_decoded = isinstance(data, np.ndarray)
+    image = in_channels(data, channels, name) if is_decoded else read_image(bytes(data), name, None, channels)
     return image if depth is None else in_depth(image, depth, name)
 
 
-def _sums(image: ImageArray) -> _ImageSums:
-    if image.dtype == np.uint8 and image.shape[2] in (1, 3):
-        return image.dtype, image.shape[0] * image.shape[1], *sums_of(image)
-    values: AnyArray = image.reshape(-1, image.shape[2])
-    is_float = image.dtype.kind == "f"
-    if is_float:
-        values = values[np.isfinite(values).all(axis=1)]
-    # Contiguous by channel, so that NumPy adds floats in pairs.
-    wide = np.array(values.T, np.float64 if is_float else np.uint64, order="C")
-    exact = Fraction if is_float else int
-    sums, squares = ([exact(one) for one in numbers.sum(axis=1).tolist()] for numbers in (wide, wide * wide))
-    return image.dtype, len(values), sums, squares
+def _depth_of(stored: DatasetStatistics) -> Depth:
+    return next(depth for depth in Depth if depth.white == stored.white)
 
 
-def _added(images: Iterator[_ImageSums], source: Samples) -> DatasetStatistics:
+def _added(images: Iterator[_TypedSums], source: Samples) -> DatasetStatistics:
     found = PixelSums()
     first: np.dtype[Any] | None = None
-    for index, (dtype, pixels, sums, squares) in enumerate(images):
+    for index, (dtype, sums) in enumerate(images):
         first = first or dtype
         if dtype != first:
             accepted = "images of one dtype, or depth="
             raise SourceError(f"{source.name(index)}: its pixels are {dtype}, and {first} before; accepted: {accepted}")
-        channels = len(found.sums) or len(sums)
-        if len(sums) != channels and 1 not in (len(sums), channels):
-            got = f"it has {len(sums)} channels, and {channels} before"
+        channels = len(sums.sums)
+        if not found.accepts(channels):
+            got = f"it has {channels} channels, and {len(found.sums)} before"
             raise SourceError(f"{source.name(index)}: {got}; accepted: images of one number of channels")
-        found.add(pixels, sums, squares)
+        found.add(sums)
     depth = depth_of(first)
     if depth is None or not found.pixels:
         raise SourceError(f"{source!r}: has no pixel with a finite value; accepted: one at least")

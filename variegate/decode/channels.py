@@ -61,11 +61,29 @@ def read_channels(
         image = _read_tiff(data, path, max_pixels, channels)
     elif channels in _PILLOW_MODES:
         image = _read_pillow(data, path, max_pixels, channels)
-    if channels is not None and image is not None and image.shape[2] != channels:
-        raise DecodeError(path, f"it has {image.shape[2]} channels; accepted: {channels} (channels={channels})")
+    if channels is not None and image is not None:
+        _check_number(image.shape[2], channels, path)
     if channels not in (None, 3) and image is None:
         raise DecodeError(path, f"a file of three channels at most; accepted: {channels} (channels={channels})")
     return image
+
+
+def in_channels(image: Image_HWC, channels: int | None, name: str) -> Image_HWC:
+    """Check the number of channels of decoded pixels. Gray that a raw shard repeats may have one.
+
+    Raises DecodeError for another number.
+    """
+    if channels is None:
+        return image
+    if channels == _GRAY and image.strides[2:] == (0,):
+        return image[:, :, :1]
+    _check_number(1 if image.ndim == 2 else image.shape[2], channels, name)
+    return image
+
+
+def _check_number(got: int, channels: int, path: str) -> None:
+    if got != channels:
+        raise DecodeError(path, f"it has {got} channels; accepted: {channels} (channels={channels})")
 
 
 def read_numpy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

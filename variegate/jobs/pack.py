@@ -23,7 +23,7 @@ from variegate.ops.resize import Resize
 from variegate.options.datasets import PackingOptions
 
 # What ``totals_of`` looks at.
-_COLUMNS = ("file", "status", "reason", "source", "height", "width", "shard_bytes", "packed")
+_COLUMNS = ("file", "status", "reason", "source", "shard_bytes", "packed")
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Packed:
 
     ``kept``: JPEG files copied unchanged. ``skipped``: unreadable samples as (name, reason), also from earlier runs.
     ``bytes_before``: bytes of the source's files (or pixels). ``statistics``: mean and standard deviation of the
-    pixels; None for uint16 and float32.
+    pixels; None if images have several numbers of channels, or no finite pixel.
     """
 
     images: int = 0
@@ -66,11 +66,11 @@ class Packing(Expansion):
     def run(self) -> Report:
         report = super().run()
         if not report.is_interrupted:
-            self.packed = _packed_of(read_manifest(self.destination))
+            self.packed = _packed_of(read_manifest(self.destination), self.plan.depth.white)
         return report
 
 
-def _packed_of(manifest: Manifest) -> Packed:
+def _packed_of(manifest: Manifest, white: float) -> Packed:
     found = totals_of(manifest.columns(*_COLUMNS))
     return Packed(
         images=found.images,
@@ -80,7 +80,7 @@ def _packed_of(manifest: Manifest) -> Packed:
         bytes_before=found.bytes_before,
         bytes_after=sum(found.shards.values()),
         index_bytes=sum(file.size or 0 for file in manifest.files if file.name == INDEX_NAME),
-        statistics=found.sums.statistics() if found.sums.images else None,
+        statistics=found.sums.statistics(white) if found.sums is not None else None,
     )
 
 
@@ -103,7 +103,8 @@ def pack(
         stop: once set, the run finishes started parts and raises KeyboardInterrupt.
         on_event: called with ``ExpansionProgress`` and ``Skipped`` events.
         options: fields of ``PackingOptions``, as the options of ``variegate pack``: size, quality, keep_jpeg, format,
-            depth, window, frame, shard_size, devices (or a list of them), workers, threads, resume, on_error, ....
+            depth, channels, window, frame, shard_size, devices (or a list of them), workers, threads, resume,
+            on_error, ....
 
     Raises:
         ValueError, SourceError: naming the argument.
@@ -135,6 +136,7 @@ def open_packing(source: Any, destination: StrPath, options: PackingOptions) -> 
         short_side=side,
         keep_jpeg=options.keep_jpeg,
         shard_size=options.shard_size,
+        channels=options.channels,
         **reading_of(options),
     )
     return Packing(plan, destination, engine_of(options), options.on_error, options.resume)

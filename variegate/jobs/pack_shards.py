@@ -17,10 +17,11 @@ from variegate.checks import PIXEL_VERSION
 from variegate.data.annotated.manifest_targets import Content
 from variegate.data.base import Item, SourceError
 from variegate.data.opening import open_source
-from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, PixelSums, statistics_bytes, sums_of
+from variegate.data.packed import INDEX_NAME, STATISTICS_NAME, ImageSums, PixelSums, statistics_bytes, sums_of
 from variegate.data.shards import Labels, Record
 from variegate.data.storage import Storage
 from variegate.decode import PillowFile, checked_header, is_jpeg, read_channels, read_image
+from variegate.decode.channels import in_channels
 from variegate.decode.entropy.cut import key_of_file, pack_file
 from variegate.decode.entropy.index import Known, known_of, pieces_of
 from variegate.errors import DecodeError
@@ -35,11 +36,11 @@ from variegate.threads import default_threads
 
 @dataclass
 class Totals:
-    """Rows of a packing, added up. ``sums``: of images of 8 bits; ``shards``: bytes by name; ``kept``: files copied
-    unchanged."""
+    """Rows of a packing, added up. ``sums``: None if images have several numbers of channels, or no finite pixel;
+    ``shards``: bytes by name; ``kept``: files copied unchanged."""
 
     images: int = 0
-    sums: PixelSums = field(default_factory=PixelSums)
+    sums: PixelSums | None = None
     shards: dict[str, int] = field(default_factory=dict)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     kept: int = 0
@@ -48,17 +49,23 @@ class Totals:
 
 def totals_of(rows: Iterable[Row]) -> Totals:
     found = Totals()
+    total = PixelSums()
+    are_alike = True
     for row in rows:
         if row["status"] != "written":
             found.skipped.append((row["source"], row["reason"]))
             continue
         packed = json.loads(row["packed"])
         found.images += 1
-        if "sums" in packed:
-            found.sums.add(row["height"] * row["width"], packed["sums"], packed["squares"])
+        sums = ImageSums(packed["pixels"], packed["sums"], packed["squares"])
+        are_alike = are_alike and total.accepts(len(sums.sums))
+        if are_alike:
+            total.add(sums)
         found.shards[row["file"]] = row["shard_bytes"]
         found.kept += packed["kept"]
         found.bytes_before += packed["bytes"]
+    if are_alike and total.pixels:
+        found.sums = total
     return found
 
 
@@ -80,6 +87,9 @@ class PackPlan(Plan):
     def _check_format(self) -> None:
         if self.depth.is_deep and self.layout != "raw":
             raise ValueError(f"format: got {self.layout!r}, which holds no images of {self.depth}; accepted: 'raw'")
+        if self.channels not in (None, 1, 3) and self.layout != "raw":
+            got = f"got {self.layout!r}, which holds no images of {self.channels} channels"
+            raise ValueError(f"format: {got}; accepted: 'raw'")
 
     @property
     def job_kind(self) -> type[PackJob]:
@@ -95,8 +105,8 @@ class PackPlan(Plan):
             return
         if self.has_index:
             yield INDEX_NAME, pieces_of(_known_files(storage, totals.shards))
-        if totals.sums.images:
-            yield STATISTICS_NAME, statistics_bytes(totals.sums)
+        if totals.sums is not None:
+            yield STATISTICS_NAME, statistics_bytes(totals.sums, self.depth.white)
 
     @property
     def has_index(self) -> bool:
@@ -120,6 +130,7 @@ class PackPlan(Plan):
             "layout": self.layout,
             "size": self.short_side,
             **encoding,
+            **({} if self.channels is None else {"channels": self.channels}),
             **self._reading,
             "shard_size": self.shard_size,
             "executor": executor,
@@ -154,16 +165,18 @@ class PackJob(ExpansionJob):
 
     def _open(self, data: Any, name: str) -> tuple[Image_HWC, Origin]:
         """Gray files give one channel."""
+        channels = self._plan.channels
         if isinstance(data, np.ndarray):
-            _check_channels(data, name)
-            return data, Origin(data.nbytes, data.shape[2], None)
-        several = read_channels(data, name)
+            image = in_channels(data, channels, name)
+            self._check_channels(image, name)
+            return image, Origin(data.nbytes, image.shape[2], None)
+        kept = bytes(data) if self._plan.keep_jpeg and is_jpeg(data) else None
+        several = read_channels(data, name, None, channels)
         if several is not None:
-            _check_channels(several, name)
-            shown = several.shape[2]
+            self._check_channels(several, name)
             is_gray = bool((several == several[:, :, :1]).all())
             image = np.ascontiguousarray(several[:, :, :1]) if is_gray else several
-            return image, Origin(len(data), shown, None)
+            return image, Origin(len(data), several.shape[2], kept)
         if not is_jpeg(data):
             with PillowFile(data, name) as file:
                 image = file.decode()
@@ -171,8 +184,13 @@ class PackJob(ExpansionJob):
         else:
             image = read_image(data, name)
             is_gray = checked_header(data, name).components == 1
-        kept = bytes(data) if self._plan.keep_jpeg and is_jpeg(data) else None
         return np.ascontiguousarray(image[:, :, :1]) if is_gray else image, Origin(len(data), 3, kept)
+
+    def _check_channels(self, img_HWC: Image_HWC, name: str) -> None:
+        """Raise DecodeError for an image that shards of JPEGs cannot hold."""
+        if self._plan.layout != "raw" and img_HWC.shape[2] not in (1, 3):
+            accepted = "1 or 3 channels; others with format='raw'"
+            raise DecodeError(name, f"got shape {img_HWC.shape}; accepted: {accepted}")
 
     def _make_copy(self, group: list[DecodedItem], copy: int) -> None:
         """Only images larger than requested are reduced."""
@@ -188,8 +206,7 @@ class PackJob(ExpansionJob):
         metadata: dict[str, Any] = {"bytes": origin.nbytes, "kept": origin.kept is not None}
         if self._plan.layout == "raw":
             data = np.ascontiguousarray(image).tobytes()
-            if not self._plan.depth.is_deep:
-                metadata |= _sums(image, origin.shown)
+            metadata |= _sums(image, origin.shown)
             entry = ShardEntry((*image.shape, origin.shown))
         else:
             data = encode_image(image, "jpg", self._plan.quality) if origin.kept is None else origin.kept
@@ -203,15 +220,10 @@ class PackJob(ExpansionJob):
         return CopyOutput(row | digest_columns(data) | {"packed": json.dumps(metadata)}, data, entry)
 
 
-def _check_channels(img_HWC: Image_HWC, name: str) -> None:
-    if img_HWC.shape[2] not in (1, 3):
-        raise DecodeError(name, f"got shape {img_HWC.shape}; accepted: 1 or 3 channels")
-
-
 def _sums(image: Image_HWC, channels: int) -> dict[str, Any]:
-    sums, squares = sums_of(image)
+    pixels, sums, squares = sums_of(image)
     repeated = channels // len(sums)
-    return {"sums": sums * repeated, "squares": squares * repeated}
+    return {"pixels": pixels, "sums": sums * repeated, "squares": squares * repeated}
 
 
 _FILES_AT_ONCE = 256

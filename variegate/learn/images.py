@@ -21,6 +21,7 @@ from variegate.io.addresses import redact_url
 from variegate.learn.reading import measure
 from variegate.loader import Loader
 from variegate.loader.shuffle import Permutation
+from variegate.ops.description import normalize_by
 from variegate.options.rows import Row
 from variegate.policies.base_augment import crop_size, has_base_augment
 from variegate.program.depth import Depth, depth_of
@@ -212,11 +213,8 @@ class BaselineAugmentation:
 
     @property
     def plain(self) -> T.Transform:
-        """Transform of images that score. Statistics above 1 are of floats in units of their own."""
-        normalize = T.Normalize(self.mean, self.std)
-        if max(*self.mean, *self.std) <= 1:
-            return normalize
-        return T.Compose([T.ToDtype("float32", scale=False), normalize])
+        """Transform of images that score."""
+        return normalize_by(self.mean, self.std)
 
     def with_policy(self, policy: T.Transform | None) -> T.Transform:
         """Full transform of images that train; a complete policy brings its own crop, flip and cutout.

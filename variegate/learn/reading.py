@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from variegate.arrays import Float64Array, ImageArray
+from variegate.arrays import ImageArray
 from variegate.data.base import Source
+from variegate.data.packed import PixelSums, sums_of
 from variegate.data.samples import Samples
 from variegate.decode.depth import note_once
 from variegate.errors import DecodeError
@@ -80,34 +81,26 @@ class Statistics(NamedTuple):
 def measure(images: Iterable[ImageArray]) -> Statistics:
     """Statistics over all pixels [..., C] of uint16 or float32, without NaN and infinities. A channel that never
     changes has deviation 1, so that something is divided by."""
-    counts = []
-    means = []
-    variances = []
+    sums = PixelSums()
     lows = []
     highs = []
+    white = 1.0
     for image in images:
         depth = depth_of(image.dtype)
         assert depth is not None
-        values = image.reshape(-1, image.shape[-1]) / np.float64(depth.white)
-        values = values[np.isfinite(values).all(axis=1)]
-        if len(values):
-            counts.append(len(values))
-            means.append(values.mean(axis=0))
-            variances.append(values.var(axis=0))
-            lows.append(values.min(axis=0))
-            highs.append(values.max(axis=0))
-    if not counts:
+        white = depth.white
+        sums.add(sums_of(image))
+        if len(values := image[np.isfinite(image)]):
+            lows.append(float(values.min()) / white)
+            highs.append(float(values.max()) / white)
+    if not sums.pixels:
         return Statistics((0.0,), (1.0,), 0.0, 0.0)
-    shares = np.array(counts) / sum(counts)
-    mean = shares @ np.array(means)
-    std = np.sqrt(shares @ (np.array(variances) + (np.array(means) - mean) ** 2))
-    low = np.min(lows, axis=0)
-    high = np.max(highs, axis=0)
-    std[low == high] = 1.0
-    return Statistics(_rounded(mean), _rounded(std), float(low.min()), float(high.max()))
+    found = sums.statistics(white)
+    std = _rounded([deviation or 1.0 for deviation in found.std])
+    return Statistics(_rounded(found.mean), std, min(lows), max(highs))
 
 
-def _rounded(values: Float64Array) -> tuple[float, ...]:
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(float(f"{value:.{_DIGITS}g}") for value in values)
 
 

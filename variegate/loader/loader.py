@@ -58,7 +58,7 @@ class Loader(CopiedByState, RemovedMethods):
         cache_side: reduce cached images so that their shorter side has this many pixels.
         max_pixels: refuse larger images before decoding; None for ``MAX_PIXELS`` (179 million).
         channels: channels that every image must have, 1 to 32; 4 reads alpha, 255 for files without. Needed for data
-            sets whose pixels have more than three. None: red, green and blue, and what NumPy files have.
+            sets whose pixels have more than three. None: red, green and blue, and what NumPy files and packs have.
         depth: dtype in which images are read: "uint8", "uint16" or "float32" (docs/deep.md). None: that of arrays in
             memory; files in 8 bits, with a note where they have more.
         dicom: ``vg.Dicom(...)``: the window and frame of DICOM files (docs/deep.md).

@@ -25,6 +25,7 @@ from variegate.decode import (
     read_channels,
     read_image,
 )
+from variegate.decode.channels import in_channels
 from variegate.decode.depth import in_depth, note_once
 from variegate.errors import DecodeError
 from variegate.executors.runners.images import check_image
@@ -146,6 +147,7 @@ class Reader:
         in_memory = isinstance(options.source, Samples) and options.source.is_decoded
         # Arrays keep their dtype, files are read in 8 bits.
         self._reading = partial(note_once, self._noted, self._depth, in_memory, options.dicom)
+        self._is_decoded = in_memory
         self._may_gather = in_memory and not has_targets and (cache is None or not cache.holds_device_memory)
 
     def read(
@@ -245,12 +247,14 @@ class Reader:
 
     def _open(self, id: int, index: int, item: Item) -> Any:
         data = item.data
+        if isinstance(data, np.ndarray) and self._channels is not None:
+            data = in_channels(data, self._channels, str(self._source.name(index)))
         if self._may_gather and self._depth is None:
             return data
         if isinstance(data, np.ndarray):
             data = check_image(data, "its pixels")
-            if data.shape[2] not in ((1, 3) if self._channels is None else (self._channels,)):
-                accepted = "1 or 3 channels; others with channels=" if self._channels is None else self._channels
+            if self._channels is None and not self._is_decoded and data.shape[2] not in (1, 3):
+                accepted = "1 or 3 channels; others with channels="
                 raise ValueError(f"its pixels: got shape {data.shape}; accepted: {accepted}")
         name = str(self._source.name(index))
         # Images in memory are not kept twice.

@@ -15,7 +15,8 @@ from variegate.checks import did_you_mean
 from variegate.errors import PolicyError, short_repr
 from variegate.ops.arguments import MAX_DEPTH, ArgumentError
 from variegate.ops.base import Transform
-from variegate.ops.output import Normalize
+from variegate.ops.compose import Compose
+from variegate.ops.output import Normalize, ToDtype
 from variegate.removed import removal_message
 
 # Nesting depth of a description: a transform in a list has two levels, and the lists of policies a few more.
@@ -171,6 +172,15 @@ def with_statistics(transform: Transform, mean: tuple[float, ...], std: tuple[fl
 
     def change(part: Any) -> Any:
         is_asked = isinstance(part, Normalize) and part.is_of_dataset
-        return Normalize(mean, std, part.inplace) if is_asked else None
+        return normalize_by(mean, std, part.inplace) if is_asked else None
 
     return cast(Transform, substituted(transform, change))
+
+
+def normalize_by(mean: tuple[float, ...], std: tuple[float, ...], inplace: bool = False) -> Transform:
+    """Return a ``Normalize`` with measured statistics. Those above 1 are of floats in units of their own, which are not
+    scaled before."""
+    normalize = Normalize(mean, std, inplace)
+    if max(*mean, *std) <= 1:
+        return normalize
+    return Compose([ToDtype("float32", scale=False), normalize])

@@ -58,7 +58,7 @@ class Normalize(Transform):
     Args:
         mean: one number for all channels or one for each, on the 0..1 scale; numbers above 1 are refused, unless a
             ``ToDtype(scale=False)`` comes before. "dataset" takes mean and standard deviation from the ``Loader``'s
-            source, as stored by ``variegate pack``, and works only there.
+            source, as stored by ``variegate pack``, and works only there; of float32, in the images' own numbers.
         std: likewise; above 0.
 
     It belongs at the end of a transform: only an erasing may follow. It cannot be part of a choice, because all images

@@ -63,15 +63,6 @@ class ExpansionOptions(ResumeOptions, DeviceOptions, TargetOptions, PolicyOption
         ),
     ] = "jpg"
     quality: Annotated[int, Opt("JPEG or WebP quality.", "Output", ge=1, le=100, needs=("format", "jpg", "webp"))] = 95
-    channels: Annotated[
-        int | None,
-        Opt(
-            "Channels that every file must have: 4 reads alpha, other numbers TIFF or NumPy files.",
-            "Images",
-            ge=1,
-            le=32,
-        ),
-    ] = None
     index: Annotated[
         str,
         Opt(
@@ -109,7 +100,7 @@ class PackingOptions(ResumeOptions, DeviceOptions, ReadOptions):
         Literal["webdataset", "parquet", "raw"],
         Opt(
             "Output format: .tar shards (webdataset), Hugging Face .parquet files, or memory-mapped pixels (raw), "
-            "which alone hold every --depth.",
+            "which alone hold every --depth and number of channels.",
             "Output",
         ),
     ] = "webdataset"

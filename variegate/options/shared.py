@@ -92,6 +92,15 @@ class DicomOptions(Options):
 class ReadOptions(DicomOptions):
     """Options for reading images that are written again."""
 
+    channels: Annotated[
+        int | None,
+        Opt(
+            "Channels that every file must have: 4 reads alpha, other numbers TIFF or NumPy files.",
+            "Images",
+            ge=1,
+            le=32,
+        ),
+    ] = None
     depth: Annotated[
         Literal["uint8", "uint16", "float32"],
         Opt(

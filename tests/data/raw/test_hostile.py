@@ -47,9 +47,14 @@ def rewritten(
     [
         ({"height": [1 << 31] * 3}, "pixels beyond their end"),
         ({"width": [(1 << 32) - 1] * 3, "height": [(1 << 32) - 1] * 3}, "pixels beyond their end"),
-        ({"channels": [2] * 3}, "neither 1 nor 3 channels"),
+        ({"channels": [33] * 3, "shown": [33] * 3}, "images of 33 to 33 channels; accepted: 1 to 32"),
+        ({"channels": [0] * 3, "shown": [0] * 3}, "images of 0 to 0 channels; accepted: 1 to 32"),
+        ({"channels": [1] * 3, "shown": [33] * 3}, "another number of channels is shown"),
+        ({"channels": [1] * 3, "shown": [0] * 3}, "another number of channels is shown"),
+        ({"channels": [32] * 3, "shown": [32] * 3}, "pixels beyond their end"),
+        ({"channels": [2] * 3}, "another number of channels is shown"),
         ({"width": [0] * 3}, "images without pixels"),
-        ({"channels": [3] * 3, "shown": [1] * 3}, "fewer channels"),
+        ({"channels": [3] * 3, "shown": [1] * 3}, "another number of channels is shown"),
         ({"id": [None] * 3}, "missing values"),
     ],
 )

@@ -21,7 +21,7 @@ from tests.decode.test_dicom import dicom
 from tests.jobs.augment.samples import digest, expansion, threads
 from tests.jobs.pack.samples import KINDS, lay_kinds, packed
 from tests.needed import needs
-from variegate import Loader, dataset_statistics, open_source
+from variegate import Loader, Mixture, dataset_statistics, open_source
 from variegate import transforms as T
 from variegate.data.base import SourceError
 from variegate.data.packed import statistics_of
@@ -131,7 +131,11 @@ def test_deep_images_come_out(tmp_path: Path) -> None:
         options = {"format": "raw", "depth": "float32", "shard_size": 2, "devices": devices}
         made = packed(scans, tmp_path / f"raw{number}", **options)
     assert digest(tmp_path / "raw0") == digest(tmp_path / "raw1")
-    assert (made.images, made.shards, made.skipped, made.statistics) == (4, 2, [], None)
+    assert (made.images, made.shards, made.skipped) == (4, 2, [])
+    assert made.statistics == dataset_statistics(scans, depth="float32") == dataset_statistics(tmp_path / "raw0")
+    (tmp_path / "raw1" / "shard-000001.arrow").unlink()
+    packed(scans, tmp_path / "raw1", **options)
+    assert digest(tmp_path / "raw0") == digest(tmp_path / "raw1")
     assert verify(tmp_path / "raw0").problems == []
     for depth in (None, "float32"):
         loader = Loader(tmp_path / "raw0", T.Identity(), batch_size=4, device="cpu", layout="NHWC", depth=depth)
@@ -150,6 +154,96 @@ def test_deep_images_come_out(tmp_path: Path) -> None:
     source: Any = open_source(tmp_path / "16")
     with note_once(set(), keeps_depth=True):
         assert [(min(image.shape[:2]), image.dtype) for image, _ in map(source.read, range(3))] == [(32, np.uint16)] * 3
+
+
+def lay_bands(root: Path, channels: int, dtype: Any) -> Path:
+    """NumPy files, or TIFFs of uint16, of several sizes, the last with equal channels."""
+    rng = np.random.default_rng(channels)
+    for number in range(5):
+        image = rng.integers(0, 255, (20 + number, 33 - number, channels)).astype(dtype)
+        image = image * 250 - 7000 if dtype == np.float32 else image
+        if number == 4:
+            image[:] = image[:, :, :1]
+        path = root / "ab"[number % 2] / str(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if dtype == np.uint16:
+            tifffile.imwrite(f"{path}.tif", image, photometric="minisblack", planarconfig="contig")
+        else:
+            np.save(f"{path}.npy", image)
+    return root
+
+
+def loaded(source: Any, **options: Any) -> list[Any]:
+    loader = Loader(source, T.Identity(), batch_size=5, device="cpu", layout="NHWC", shuffle=False, **options)
+    return [image.numpy() for image in next(iter(loader))[0]]
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype"),
+    [(2, np.uint8), (4, np.uint16), (5, np.float32), (13, np.uint16), (13, np.uint8), (32, np.float32)],
+)
+def test_images_of_many_channels_come_out(tmp_path: Path, channels: int, dtype: Any) -> None:
+    """A Loader gives what it reads from the files, with ``channels`` and alone; and from a mixture."""
+    depth: Any = np.dtype(dtype).name
+    place = lay_bands(tmp_path / "bands", channels, dtype)
+    options = {"format": "raw", "depth": depth, "shard_size": 2}
+    for name, more in (("raw", {}), ("same", {"devices": "cpu:0"}), ("said", {"channels": channels})):
+        made = packed(place, tmp_path / name, **options, **more)
+        assert (made.images, made.shards, made.skipped) == (5, 3, [])
+    assert digest(tmp_path / "raw") == digest(tmp_path / "same")
+    assert verify(tmp_path / "raw").problems == []
+    for reading in ({}, {"channels": channels}, {"depth": depth}):
+        for one, other, said in zip(
+            loaded(place, **{"depth": depth, **reading}),
+            loaded(tmp_path / "raw", **reading),
+            loaded(tmp_path / "said", **reading),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other, strict=True)
+            np.testing.assert_array_equal(one, said, strict=True)
+    with pytest.raises(DecodeError, match=rf"it has {channels} channels; accepted: 7 \(channels=7\)"):
+        loaded(tmp_path / "raw", channels=7)
+    found = dataset_statistics(tmp_path / "raw")
+    assert found == made.statistics == dataset_statistics(tmp_path / "raw", channels=channels)
+    assert found == dataset_statistics(place, depth=depth)
+    mixture = Mixture({"one": tmp_path / "raw", "other": tmp_path / "said"}, weights=[0.5, 0.5])
+    crop = T.Compose([T.RandomCrop(16), T.Normalize(found.mean, found.std)])
+    if dtype != np.float32:
+        assert next(iter(Loader(mixture, crop, 5, "cpu"))).images.shape == (5, channels, 16, 16)
+    last = pa.ipc.open_file(tmp_path / "raw" / "shard-000002.arrow").read_all()
+    assert (last["channels"].to_pylist(), last["shown"].to_pylist()) == ([channels], [channels])
+
+
+def test_gray_files_are_packed_with_one_channel_or_three(tmp_path: Path) -> None:
+    place = tmp_path / "gray"
+    place.mkdir()
+    for number in range(3):
+        gray = np.random.default_rng(number).integers(0, 65536, (9, 8 + number), np.uint16)
+        Image.fromarray(gray).save(place / f"{number}.png")
+    for name, channels in (("plain", None), ("one", 1), ("three", 3)):
+        options = {"format": "raw", "depth": "uint16", "channels": channels}
+        made = packed(place, tmp_path / name, **options)
+        assert made.statistics == dataset_statistics(place, depth="uint16", channels=channels)
+        for reading in ({"channels": channels}, {"channels": 1}) if channels != 3 else ({},):
+            expected = loaded(place, depth="uint16", **reading)
+            for one, other in zip(expected, loaded(tmp_path / name, **reading), strict=True):
+                np.testing.assert_array_equal(one, other, strict=True)
+    color = DEEP["a/color.tif"]
+    tifffile.imwrite(place / "color.tif", color, photometric="rgb")
+    assert [name for name, _ in packed(place, tmp_path / "mixed", **{**options, "channels": 1}).skipped] == [
+        "color.tif"
+    ]
+
+
+def test_packs_of_several_numbers_of_channels_have_no_statistics(tmp_path: Path) -> None:
+    lay_bands(tmp_path / "bands", 4, np.uint16)
+    tifffile.imwrite(tmp_path / "bands/a/other.tif", DEEP["a/color.tif"], photometric="rgb")
+    made = packed(tmp_path / "bands", tmp_path / "raw", format="raw", depth="uint16")
+    assert (made.images, made.statistics) == (6, None)
+    assert not (tmp_path / "raw/statistics.json").exists()
+    skipped = packed(tmp_path / "bands", tmp_path / "tars").skipped
+    assert len(skipped) == 5
+    assert "4); accepted: 1 or 3 channels; others with format='raw'" in skipped[0][1]
 
 
 def test_gray_stays_gray_members_say_what_they_are_and_jpegs_may_be_kept(photos: Path, tmp_path: Path) -> None:
@@ -269,6 +363,13 @@ def test_wrong_words_are_named(photos: Path, tmp_path: Path) -> None:
             {"depth": "uint16"},
             "format: got 'webdataset', which holds no images of uint16; accepted: 'raw'",
         ),
+        (
+            photos,
+            out,
+            {"channels": 4},
+            "format: got 'webdataset', which holds no images of 4 channels; accepted: 'raw'",
+        ),
+        (photos, out, {"channels": 33, "format": "raw"}, "channels: got 33; accepted: an integer from 1 to 32"),
         (photos, out, {"depth": ">u2", "format": "raw"}, "depth: got '>u2'; accepted: 'uint8', 'uint16', 'float32'"),
         (photos, out, {"shard_size": "256MB"}, "shard_size: got '256MB'; accepted: an integer"),
         (photos, photos / "out", {}, "lies inside the source"),

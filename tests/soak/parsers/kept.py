@@ -22,7 +22,7 @@ from tests.jobs.augment.samples import expansion, lay_photos, threads
 from tests.ops.examples import EXAMPLES, MIXERS, POLICIES
 from tests.soak.mutating import NUMBERS, Parser, changed, kept_folder, mutated, mutated_json
 from variegate.data.base import SourceError
-from variegate.data.packed import PixelSums, parse_statistics, statistics_bytes
+from variegate.data.packed import ImageSums, PixelSums, parse_statistics, statistics_bytes
 from variegate.data.storage import open_storage
 from variegate.jobs.arguments import build_transform
 from variegate.jobs.augment.replay import replay
@@ -31,6 +31,7 @@ from variegate.jobs.output.parts import write_record
 from variegate.jobs.output.verify import verify
 from variegate.loader import cache as disk_cache
 from variegate.policies.load import scaled_policy
+from variegate.program.depth import Depth
 
 _RECORD = disk_cache._RECORD
 
@@ -103,9 +104,9 @@ def _parse_policy(path: Path) -> None:
 
 def _make_statistics(random: Random, folder: Path) -> Path:
     sums = PixelSums()
-    sums.add(3, [300, 400, 500], [60_000, 80_000, 90_000])
+    sums.add(ImageSums(3, [300, 400, 500], [60_000, 80_000, 90_000]))
     path = folder / "statistics.json"
-    path.write_bytes(mutated_json(json.loads(statistics_bytes(sums)), random))
+    path.write_bytes(mutated_json(json.loads(statistics_bytes(sums, random.choice(list(Depth)).white)), random))
     return path
 
 

@@ -19,6 +19,7 @@ from variegate.data.shards import Labels
 from variegate.data.stamps import Stamps
 from variegate.data.storage import Storage
 from variegate.decode import check_side, checked_header, read_image
+from variegate.decode.channels import in_channels
 from variegate.decode.depth import in_depth, read_in
 from variegate.decode.entropy.index import DamagedIndexError, EntropyIndex
 from variegate.errors import DecodeError, try_each
@@ -267,7 +268,9 @@ class ExpansionJob(Job):
         if channels is None and isinstance(data, bytes) and self._index is not None and self._index.can_cut(data):
             check_side(name, *checked_header(data, name).oriented_size)
             return data, None
-        return data if isinstance(data, np.ndarray) else read_image(data, name, channels=channels), None
+        if isinstance(data, np.ndarray):
+            return in_channels(data, channels, name), None
+        return read_image(data, name, channels=channels), None
 
     def _make(self, group: list[DecodedItem], beat: Callable[[], None]) -> list[tuple[int, Made]]:
         """Augment and encode. If a copy of an item fails, the item does."""
