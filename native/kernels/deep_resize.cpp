@@ -101,6 +101,23 @@ VG_INLINE void resize_columns(const ResizeScratch &r, PlanesOf<Element> out) {
   }
 }
 
+// The same for a line with NaN or infinity, which weights of 0 would spread to further outputs. Sums of finite values are
+// in the same order.
+template <class Element>
+void resize_columns_exactly(const ResizeScratch &r, i64 channels, bool is_mirrored, PlanesOf<Element> out) {
+  const f32 *line = (const f32 *)r.mixed.at;
+  const i64 partial_sums = channels == 1 ? 4 : 1;
+  for (i64 output = 0; output < r.x.size; output++) {
+    const i64 from = is_mirrored ? r.x.size - 1 - output : output;
+    const f32 *at = line + channels * (r.x.first[from] - r.columns.first), *weights = r.x.weights_of<f32>(from);
+    for (i64 c = 0; c < channels; c++) {
+      f32 sums[4] = {};
+      for (i64 tap = 0; tap < r.x.count[from]; tap++) sums[tap % partial_sums] += at[channels * tap + c] * weights[tap];
+      out[c][output] = to_element<Element>(sums[0] + sums[1] + sums[2] + sums[3]);
+    }
+  }
+}
+
 template <class Element> void resize_row(const ResizeScratch &r, i64 channels, PlanesOf<Element> out) {
   if (channels == 1) return resize_columns<1, 4>(r, out);
   switch (r.x.most % 4) {
@@ -109,6 +126,17 @@ template <class Element> void resize_row(const ResizeScratch &r, i64 channels, P
     case 3: return resize_columns<3, 3>(r, out);
     default: return resize_columns<3, 4>(r, out);
   }
+}
+
+// True if no value of a line is NaN or infinite.
+bool is_finite(const f32 *line, i64 count) {
+  Floats zeros = {};
+  f32 zero = 0;
+  i64 i = 0;
+  for (; i + LANES <= count; i += LANES) zeros += load<Floats>(line + i) * 0.0f;
+  for (; i < count; i++) zero += line[i] * 0.0f;
+  for (i64 lane = 0; lane < LANES; lane++) zero += zeros[lane];
+  return zero == 0;
 }
 
 }  // namespace
@@ -122,7 +150,7 @@ bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64
   if (!r.y.fill<f32>(image.height, args[0], args[2], height, filter)) return false;
   const i64 channels = image.channels;
   r.columns = {r.x.first[0], r.x.end_of(width - 1)};
-  if (!pack_weights(r, channels, args[6] != 0)) return false;
+  if (!pack_weights(r, channels, is_mirrored(args))) return false;
   // Vectors read zeros after the line.
   const i64 values = channels * r.columns.size(), padding = channels * r.x.taps + BLOCK;
   if (!r.mixed.reserve((values + padding) * (i64)sizeof(f32))) return false;
@@ -131,7 +159,7 @@ bool prepare_resize(const Row &row, i64 slot, const ImageOf<Element> &image, i64
 }
 
 template <class Element>
-void read_resized_row(const Row &, i64, const ImageOf<Element> &image, i64 y, i64, Scratch &s) {
+void read_resized_row(const Row &row, i64 slot, const ImageOf<Element> &image, i64 y, i64, Scratch &s) {
   ResizeScratch &r = s.resize;
   const i64 channels = image.channels, stride = channels * image.width;
   const Element *source = image.pixels + channels * r.columns.first;
@@ -139,7 +167,10 @@ void read_resized_row(const Row &, i64, const ImageOf<Element> &image, i64 y, i6
   for (i64 line = r.y.end_of(max_of<i64>(later - 1, 0)); line < r.y.end_of(later); line++)
     prefetch(source + line * stride, values * (i64)sizeof(Element));
   mix_lines(source + r.y.first[y] * stride, stride, values, r.y.weights_of<f32>(y), r.y.count[y], (f32 *)r.mixed.at);
-  resize_row(r, channels, s.row.planes<Element>());
+  const PlanesOf<Element> planes = s.row.planes<Element>();
+  if (IS_FLOAT<Element> && !is_finite((const f32 *)r.mixed.at, values))
+    resize_columns_exactly(r, channels, is_mirrored(row.args[slot]), planes);
+  else resize_row(r, channels, planes);
 }
 
 #define VG_COMPILE_ALL(Element)       \

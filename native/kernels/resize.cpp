@@ -346,7 +346,6 @@ void mix_lines(ResizeScratch &r, const u8 *source, i64 stride, i64 bytes, i64 y,
   }
 }
 
-bool is_mirrored(const f64 *args) { return args[6] != 0; }
 // True if the vertical pass comes first because that is less work, as lowering decided.
 bool is_vertical_first(const f64 *args) { return args[7] != 0; }
 

@@ -10,6 +10,9 @@ struct Scratch;
 
 constexpr int RESIZE_BITS = 22;
 
+// Of the arguments of a resize.
+VG_INLINE bool is_mirrored(const f64 *args) { return args[6] != 0; }
+
 // The weights of a resize along one axis: for uint8 in fixed point of RESIZE_BITS fraction bits, else float32.
 struct ResizeAxis {
   i64 size = 0;  // outputs

@@ -66,9 +66,15 @@ template <class Weight, int filter> void fill_axis(ResizeAxis &axis, const Box &
   axis.most = 0;
   for (i64 i = 0; i < axis.size; i++) {
     const f64 center = box.start + ((f64)i + 0.5) * box.scale;
-    const Range range = weigh_output<filter>(center, box.support, box.inverse, box.in_size, axis.exact.at);
+    Range range = weigh_output<filter>(center, box.support, box.inverse, box.in_size, axis.exact.at);
+    const f64 *exact = axis.exact.at;
+    // A weight of 0 would spread NaN and infinity.
+    if constexpr (IS_FLOAT<Weight>) {
+      for (; range.size() > 1 && exact[0] == 0; exact++) range.first++;
+      while (range.size() > 1 && exact[range.size() - 1] == 0) range.end--;
+    }
     Weight *weights = axis.weights_of<Weight>(i);
-    for (i64 j = 0; j < range.size(); j++) weights[j] = to_weight<Weight>(axis.exact[j]);
+    for (i64 j = 0; j < range.size(); j++) weights[j] = to_weight<Weight>(exact[j]);
     axis.first[i] = (i32)(box.skipped + range.first);
     axis.count[i] = (i32)range.size();
     axis.most = max_of(axis.most, range.size());

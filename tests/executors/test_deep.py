@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image as PILImage
 
 import variegate as vg
 from tests import oracle
@@ -199,3 +200,16 @@ def test_instructions_on_256_levels_are_refused(op: Op, depth: Depth) -> None:
     message = f"{SPECS[op].name}: got images of {depth}, and is defined on 256 levels; accepted: uint8 images"
     with pytest.raises(ValueError, match=f"^{message}$"):
         program.for_depth(depth)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(50, 100), (100, 50), (130, 70)], ids=str)
+def test_a_resize_spreads_infinity_as_far_as_pillow_does(size: tuple[int, int], channels: int) -> None:
+    """Weights of 0 do not spread it further, in vectors of several outputs, and along axes that keep their size."""
+    image = np.zeros((100, 100, channels), np.float32)
+    image[50, 50] = np.inf
+    for interpolation in (PILImage.Resampling.BILINEAR, PILImage.Resampling.BICUBIC, PILImage.Resampling.BOX):
+        resize = T.Resize(size, interpolation=interpolation.name.lower())
+        result = vg.Augmenter(resize, layout="NHWC", device="cpu")([image])[0].numpy()
+        expected = np.asarray(PILImage.fromarray(image[:, :, 0]).resize(size[::-1], interpolation))
+        assert np.array_equal(np.isfinite(result), np.repeat(np.isfinite(expected)[:, :, None], channels, axis=2))
