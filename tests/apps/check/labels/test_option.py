@@ -46,3 +46,10 @@ def test_without_cleanlab_nothing_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "cleanlab", None)
     with pytest.raises(ImportError, match=r"pip install 'variegate\[labels\]'"):
         vg.check(tmp_path / "nowhere", labels=True)
+
+
+def test_other_numbers_of_channels_are_not_looked_at() -> None:
+    pytest.importorskip("cleanlab")
+    bands = np.random.default_rng(0).integers(0, 256, (12, 24, 20, 5), np.uint8)
+    with pytest.raises(ValueError, match="labels: got 0 classes of 3 or more different images that can be read"):
+        vg.check((bands, [number % 2 for number in range(12)]), labels=True)
