@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -375,3 +376,29 @@ def test_mixtures_of_arrays_keep_their_dtype() -> None:
     with pytest.warns(UserWarning, match="16 bits are scaled to 8 bits"):
         assert load_mixed(files) == torch.uint8
     assert load_mixed(files, "uint16") == torch.uint16
+
+
+@pytest.mark.parametrize(
+    ("transform", "is_noted"),
+    [
+        (T.Compose([T.RandomRotation(10), T.RandAugment()]), True),
+        (T.MultiView([T.RandomHorizontalFlip(), T.ColorJitter(0.2)]), True),
+        (T.Compose([T.RandomRotation(10), T.GaussianBlur(3)]), False),
+        (T.Compose([T.Window(40, 400), T.RandAugment()]), False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["arrays", "files"])
+def test_values_that_would_be_clipped_are_noted(tmp_path: Path, kind: str, transform: Any, is_noted: bool) -> None:
+    scans = np.linspace(-1000, 3000, 4 * 64, dtype=np.float32).reshape(4, 8, 8, 1)
+    source: Any = (scans, [0, 1, 0, 1])
+    options: dict[str, Any] = {"depth": None}
+    if kind == "files":
+        source = tmp_path
+        options = {"depth": "float32", "channels": 1}
+        for i, scan in enumerate(scans):
+            np.save(tmp_path / f"{i}.npy", scan)
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        vg.Loader(source, transform, batch_size=2, device="cpu", **options)
+    texts = [str(one.message) for one in noted]
+    assert any(text.startswith("values are from -1000 to ") for text in texts) == is_noted, texts

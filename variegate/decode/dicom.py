@@ -179,7 +179,7 @@ def _frame(dataset: Any, options: Dicom, path: str) -> int:
         )
     frame = options.frame or 0
     if frame >= frames:
-        raise DecodeError(path, f"it has {frames} frame(s); accepted with vg.Dicom(frame={frame}): more than {frame}")
+        raise DecodeError(path, f"it has no frame {frame}; accepted: vg.Dicom(frame=0 to {frames - 1}) (--frame)")
     return frame
 
 

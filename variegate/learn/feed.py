@@ -20,7 +20,7 @@ from variegate.learn.batches import classes_of, plain_images
 from variegate.learn.choices import LARGEST_KEPT, TRAIN, Choice, Data, choose, choose_epochs, fit_memory, sample_sizes
 from variegate.learn.images import BaselineAugmentation
 from variegate.learn.models import statistics_of
-from variegate.learn.reading import check_levels, loader_arguments, measure_source, range_notes, read_pixels
+from variegate.learn.reading import check_levels, loader_arguments, measure_source, read_pixels
 from variegate.loader import Loader
 from variegate.loader.batch import Failure
 from variegate.options.rows import Row
@@ -187,8 +187,6 @@ class DataPipeline:
         if self.depth.is_deep:
             found = measure_source(self.source, self.channels, self.options)
             mean, std = found.mean, found.std
-            for note in range_notes(found.low, found.high) if self._is_first else ():
-                warnings.warn(note, stacklevel=4)
         elif self.options.pretrained and self.channels == 3:
             mean, std = statistics_of(self.model)
         side = min(self.size)

@@ -24,7 +24,7 @@ from variegate.learn.history import Settings
 from variegate.learn.image_race import ImageRace, Subsets, TrainingPlan, unseen
 from variegate.learn.images import BaselineAugmentation, LabelledImages
 from variegate.learn.policy import SearchSpace
-from variegate.learn.reading import check_levels, loader_arguments, range_notes, read_settings
+from variegate.learn.reading import check_levels, loader_arguments, read_settings
 from variegate.learn.rounds import LOG_NAME, RaceRules
 from variegate.learn.run import SearchRun
 from variegate.learn.sizes import (
@@ -36,6 +36,7 @@ from variegate.learn.sizes import (
     search_sizes,
 )
 from variegate.learn.trainings import read_json
+from variegate.loader.value_range import range_note
 from variegate.options.importing import import_user_module
 from variegate.options.search import EvaluationOptions, RaceOptions, SearchOptions, TrainingOptions
 from variegate.program.depth import Depth
@@ -246,8 +247,9 @@ def load_source(
         sides = None if keeps_size(sizes, SEARCH) else choose_size(sizes, SEARCH)
     images = image_sets.load_images(source, sides, device, stop, reading)
     if images.depth is Depth.FLOAT32:
-        for text in range_notes(float(images.pixels.min()), float(images.pixels.max())):
-            on_event(Note(text))
+        note = range_note(float(images.pixels.min()), float(images.pixels.max()))
+        if note is not None:
+            on_event(Note(note))
     counts = images.labels.bincount(minlength=images.num_classes).tolist()
     reported = source.empty_classes
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count and name not in reported]

@@ -24,8 +24,6 @@ from variegate.transforms import Transform
 
 # Digits of a mean and a deviation.
 _DIGITS = 6
-# Share of white by which values may exceed black and white without a note.
-_TOLERANCE = 0.1
 _MEASURED = 64
 
 
@@ -70,34 +68,26 @@ def check_levels(transform: Transform, depth: Depth, epochs: int = 1) -> None:
 
 
 class Statistics(NamedTuple):
-    """Mean and deviation of each channel, the least value and the largest, as shares of white."""
+    """Mean and deviation of each channel, as shares of white."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    low: float
-    high: float
 
 
 def measure(images: Iterable[ImageArray]) -> Statistics:
     """Statistics over all pixels [..., C] of uint16 or float32, without NaN and infinities. A channel that never
     changes has deviation 1, so that something is divided by."""
     sums = PixelSums()
-    lows = []
-    highs = []
     white = 1.0
     for image in images:
         depth = depth_of(image.dtype)
         assert depth is not None
         white = depth.white
         sums.add(sums_of(image))
-        if len(values := image[np.isfinite(image)]):
-            lows.append(float(values.min()) / white)
-            highs.append(float(values.max()) / white)
     if not sums.pixels:
-        return Statistics((0.0,), (1.0,), 0.0, 0.0)
+        return Statistics((0.0,), (1.0,))
     found = sums.statistics(white)
-    std = _rounded([deviation or 1.0 for deviation in found.std])
-    return Statistics(_rounded(found.mean), std, min(lows), max(highs))
+    return Statistics(_rounded(found.mean), _rounded([deviation or 1.0 for deviation in found.std]))
 
 
 def _rounded(values: Sequence[float]) -> tuple[float, ...]:
@@ -116,11 +106,3 @@ def measure_source(source: Samples, channels: int, options: TrainReadOptions) ->
         if pixels.shape[2] == channels:
             images.append(pixels)
     return measure(images)
-
-
-def range_notes(low: float, high: float) -> list[str]:
-    """A note if values of float32 images exceed black..white."""
-    if low >= -_TOLERANCE and high <= 1 + _TOLERANCE:
-        return []
-    reason = f"values are from {low:g} to {high:g}, and operations on values clip to 0..1"
-    return [f"{reason}; --window for DICOM files, or T.Window as the first operation of a policy, makes a range 0..1"]

@@ -31,10 +31,12 @@ from variegate.loader.ranks import BatchShare, Share, check_alike, processes_her
 from variegate.loader.reading import PendingRead, Reader, StepPlan, reader_threads
 from variegate.loader.stats import StageTimes
 from variegate.loader.targets import targets_of, with_asked
+from variegate.loader.value_range import warn_of_clipping
 from variegate.ops.base import Transform
 from variegate.ops.description import wants_statistics, with_statistics
 from variegate.ops.output import Identity
 from variegate.policies import load_policy
+from variegate.program.depth import Depth
 from variegate.threads import Threads
 
 # Steps that are being read beyond those being made.
@@ -75,6 +77,8 @@ class Pipeline:
         if isinstance(source, Mixture) and options.targets is not False:
             source.check_targets()
         self.targets = targets_of(options, source, self.augmenter.transform)
+        depth = None if options.depth is None else Depth.named(options.depth)
+        warn_of_clipping(self.augmenter.transform, source, depth, options.channels, options.dicom)
         self.shuffle = check_picking(source, options)
         # For a copy in another process: the same source and rank, and whatever else it finds there.
         self.portable = replace(

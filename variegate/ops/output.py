@@ -241,12 +241,14 @@ class ToTensor(ConvertImageDtype):
 def check_fractions(
     mean: tuple[float, ...], std: tuple[float, ...], *, whose: str = "", error: Refusal = refused
 ) -> None:
-    """Refuse statistics above 1, which are on the 0..255 scale instead of 0..1. Raises ``error``."""
+    """Refuse statistics above 1, which are in the images' own numbers instead of on 0..1. Raises ``error``."""
     for name, values in (("mean", mean), ("std", std)):
         if max(values) > 1.0:
-            means, stds = (f"({', '.join(f'{value / 255:.4g}' for value in each)})" for each in (mean, std))
-            accepted = f"fractions of 1: divided by 255, these are mean={means}, std={stds}"
-            more = "statistics of 0..255 may follow T.ToDtype(torch.float32, scale=False)"
+            accepted = "fractions of 1"
+            if min(mean) >= 0 and max(*mean, *std) <= 255:
+                means, stds = (f"({', '.join(f'{value / 255:.4g}' for value in each)})" for each in (mean, std))
+                accepted += f": divided by 255, these are mean={means}, std={stds}"
+            more = "statistics in the images' own numbers may follow T.ToDtype(torch.float32, scale=False)"
             raise error(whose + name, values, f"{accepted}; {more}")
 
 

@@ -26,6 +26,7 @@ from variegate.jobs.augment.writing import FolderWriter, PartWriter, ShardWriter
 from variegate.jobs.output.files import ImageFormat, OutputNames, check_depth, output_path
 from variegate.jobs.output.parts import Rows
 from variegate.loader.shuffle import partners_of
+from variegate.loader.value_range import warn_of_clipping
 from variegate.ops.base import refuse_views
 from variegate.policies.uniform import refuse_given_magnitude
 from variegate.program.depth import Depth
@@ -73,6 +74,7 @@ class Plan:
             raise SourceError(f"{self.source!r}: has boxes, masks or key points; accepted: AnnotatedPlan, for these")
         self._check_format()
         check_writable(self.transform, self.seed, self._has_boxes, self.depth)
+        warn_of_clipping(self.transform, self.source, self.depth, self.channels, self.dicom)
 
     def _check_format(self) -> None:
         """Raise ValueError for a format that cannot hold the images, or is not read again in its layout."""
