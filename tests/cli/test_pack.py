@@ -64,5 +64,5 @@ def test_an_empty_source_and_one_that_cannot_be_read(tmp_path: Path, capsys: pyt
     (tmp_path / "bad" / "x.jpg").write_bytes(b"no")
     capsys.readouterr()
     assert main(["pack", str(tmp_path / "bad"), str(tmp_path / "out"), *QUICK]) == 1
-    said = "could read 0 of 1 image: not an image: no known format begins with b'no'; nothing was written"
+    said = "could read 0 of 1 image: not an image: no known format begins with b'no'; no image was written"
     assert said in capsys.readouterr().err

@@ -60,7 +60,7 @@ def none_could_be_read(num_images: int, skipped: list[tuple[str, str]]) -> str:
     why = f": {reasons[0]}" if reasons else ""
     if len(reasons) > 1:
         why = f", for {len(reasons):,} reasons; the first{why}"
-    return f"could read 0 of {pluralize(num_images, 'image')}{why}; nothing was written"
+    return f"could read 0 of {pluralize(num_images, 'image')}{why}; no image was written"
 
 
 def run_expansion(expansion: Expansion, as_json: bool) -> None:

@@ -61,7 +61,7 @@ def warn_of_clipping(
     finite = image[np.isfinite(image)]
     note = range_note(float(finite.min()), float(finite.max())) if image.dtype == np.float32 and finite.size else None
     if note is not None:
-        warnings.warn(note, stacklevel=5)
+        warnings.warn(note, stacklevel=6)
 
 
 def _first_image(source: Samples, depth: Depth | None, channels: int | None, dicom: Dicom | None) -> ImageArray:
