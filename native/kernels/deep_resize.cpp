@@ -72,9 +72,6 @@ bool pack_weights(ResizeScratch &r, i64 channels, bool is_mirrored) {
   return true;
 }
 
-// Unrolls a loop over four sums early, so that GCC keeps them in registers.
-#define VG_EACH_SUM(k) _Pragma("GCC unroll 4") for (i64 k = 0; k < 4; k++)
-
 // Computes a row from the line `r.mixed`. `last_taps`: the number of taps in the last group of four.
 template <i64 channels, i64 last_taps, class Element>
 VG_INLINE void resize_columns(const ResizeScratch &r, PlanesOf<Element> out) {

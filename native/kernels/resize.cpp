@@ -45,9 +45,6 @@ struct Sums {
   VG_MEMBER Register total() const { return right32<RESIZE_BITS>(add32(low, left32<LOW_BITS>(high))); }
 };
 
-// Unrolls a loop over four sums early, so that GCC keeps them in registers.
-#define VG_EACH_SUM(i) _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
-
 // Saturates four registers of sums to bytes.
 VG_INLINE Register bytes_of(const Sums *sums) {
   return pack16(pack32(sums[0].total(), sums[1].total()), pack32(sums[2].total(), sums[3].total()));

@@ -4,6 +4,9 @@
 #pragma once
 #include "executor.h"
 
+// Unrolls a loop over four sums early, so that GCC keeps them in registers.
+#define VG_EACH_SUM(i) _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+
 namespace vg::VG_LEVEL {
 
 struct Scratch;

@@ -71,7 +71,10 @@ def _first_image(source: Samples, depth: Depth | None, channels: int | None, dic
 
 def _clips_floats(transform: Transform) -> bool:
     views = [each for each, _ in transform.shares] if isinstance(transform, MultiView) else [transform]
-    return any(_clips_first(record_of(each, Output(), 3, 0).notes) for each in views)
+    try:
+        return any(_clips_first(record_of(each, Output(), 3, 0).notes) for each in views)
+    except (ValueError, TypeError):  # is reported with the first batch
+        return False
 
 
 def _clips_first(instructions: Sequence[Emission]) -> bool:
